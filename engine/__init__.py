@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         variance_pop,
         when,
     )
+    from engine.api.table_targets import delta
     from engine.api.udfs import udf
     from engine.api.windows import (
         cume_dist,
@@ -134,6 +135,7 @@ _HOMES = {
     "DataSet": "engine.api.data_set",
     "JobResult": "engine.client.job_result",
     "JoinHint": "engine.graph.plan",
+    "delta": "engine.api.table_targets",
     "Row": "engine.functions.row",
     "udf": "engine.api.udfs",
     **dict.fromkeys(_WINDOW_FUNCTIONS, "engine.api.windows"),
@@ -177,6 +179,7 @@ __all__ = [
     "covar",
     "covar_pop",
     "cume_dist",
+    "delta",
     "dense_rank",
     "first",
     "first_value",

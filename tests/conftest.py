@@ -94,7 +94,9 @@ def pytest_collection_finish():
 
 
 def _threads():
-    return {thread for thread in threading.enumerate() if thread.is_alive() and not thread.name.startswith("pydev")}
+    # A thread of a library that has called Python once is known by a stand-in, which does not end with it.
+    own = (thread for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread))
+    return {thread for thread in own if thread.is_alive() and not thread.name.startswith("pydev")}
 
 
 def _children():

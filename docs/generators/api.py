@@ -16,6 +16,7 @@ _AGGREGATES = tuple(
 _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
+    ("Tables", ("delta",)),
     ("Expressions", ("col", "lit", "when")),
     ("Several values", ("array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "struct")),
     ("Places of rows", ("rand", "row_place")),

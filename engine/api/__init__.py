@@ -10,11 +10,12 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   shape_calls.py       explode, unnest, unpivot
   pivot_calls.py set_calls.py description_calls.py    pivot; intersect, except_; describe
   join_calls.py        joins, as-of joins
+  merge_calls.py       merge_into; merge_plan.py: its jobs, merge_clauses.py: what becomes of each row
   functional.py        map, map_partition, co_group and the like, broadcast data sets
   udfs.py              Python functions within expressions
   partitioning.py      shuffle, rebalance, key_by and the like, replicated
   output_calls.py      write_*; sink_options.py: partitions, order, sizes, what becomes of what is there;
-                       added_files.py: whether it is like what is added
+                       added_files.py: whether it is like what is added; delta_calls.py: rows as a table takes them
   result_calls.py      collect, to_arrow, to_batches, count, show, explain
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
@@ -55,6 +56,7 @@ cached_rows.py         cache: rows that later jobs read
 runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
+table_targets.py       delta: a table that is changed; optimize_calls.py: its small files together
 bad_rows.py            malformed rows that are left out, kept and told
 executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames
 result_stream.py       rows of a job while it runs

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from engine.api.description_calls import DescriptionCalls
 from engine.api.functional import FunctionalCalls
 from engine.api.join_calls import JoinCalls
+from engine.api.merge_calls import MergeCalls
 from engine.api.output_calls import OutputCalls
 from engine.api.partitioning import PartitioningCalls
 from engine.api.pivot_calls import PivotCalls
@@ -42,6 +43,7 @@ class DataSet(
     PivotCalls,
     DescriptionCalls,
     JoinCalls,
+    MergeCalls,
     FunctionalCalls,
     PartitioningCalls,
     OutputCalls,

@@ -21,7 +21,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -46,7 +46,7 @@ from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
 from engine.connectors.passing_format import STREAM_FOLDER
-from engine.errors import PlanError, SchemaError
+from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.formats.output_check import check_outputs
 from engine.formats.registry import sink_format_of
 from engine.graph.plan import Operator, Plan, Sink, Source
@@ -56,6 +56,10 @@ from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.sources.prepared_plan import prepared, with_exact_splits
 from engine.storage.store_client import use_store_settings
 from engine.user_warnings import calling_place
+
+if TYPE_CHECKING:
+    from engine.api.optimize_calls import OptimizeResult
+    from engine.formats.table_target import TableTarget
 
 #: numbers of data sets in expressions, in all environments
 _NUMBERS: Final = itertools.count()
@@ -247,6 +251,23 @@ class Environment(SourceCalls, HasOtherNames):
             with uninterrupted():
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def optimize(
+        self,
+        target: TableTarget,
+        sort_by: str | Sequence[str] | None = None,
+        target_file_size: int | str | None = None,
+    ) -> OptimizeResult:
+        """Write small files of a table, ``delta("folder")``, together into larger ones, at once, by one commit.
+
+        ``sort_by``: all files are written, each partition in that order; ``target_file_size``: "128mb" without it.
+        """
+        from engine.api.optimize_calls import optimized
+
+        if self._target == "spark":
+            raise NotYetSupportedError("optimize on target spark; run it on local or cluster")
+        use_store_settings(self._configuration.storage_texts())
+        return optimized(target, sort_by, target_file_size, self.parallelism, self.run_to_sink)
+
     def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:
         """Run what a node needs, into one output and no other; ``what`` is said of the job."""
         sink = LogicalNode(Sink(spec), (node,), node.schema)
@@ -373,6 +394,8 @@ class _Elsewhere:
 def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
     """Return a sink that adds files, once more held against those that are there."""
     if not isinstance(sink.operator, Sink) or not sink.operator.spec.mode:
+        return sink
+    if sink_format_of(sink.operator.spec).is_table:
         return sink
     from engine.api.added_files import like_what_is_there
 

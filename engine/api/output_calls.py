@@ -26,9 +26,11 @@ from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.storage.store_client import use_store_settings
-from engine.storage.store_options import bucket_settings
+from engine.storage.store_options import StorageOptions, bucket_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from engine.api.sink_options import SinkOptions
 
 PathLike = str | os.PathLike[str]
@@ -190,9 +192,39 @@ class OutputCalls(Calls):
             check_option(entry.call, option, ("overwrite", "compression", *SinkOptions.__annotations__))
         self._add_sink(sink, cast("SinkOptions", options))
 
-    def write_delta(self, path: PathLike) -> None:
-        """Refuse: Delta tables are not written yet."""
-        raise NotYetSupportedError(f"write_delta({path!r}); write_parquet writes a folder that Delta can convert")
+    def write_delta(
+        self,
+        path: PathLike,
+        mode: str = "error",
+        *,
+        partition_by: str | Sequence[str] | None = None,
+        sort_by: str | Sequence[str] | None = None,
+        schema_mode: str = "strict",
+        target_file_size: int | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        storage_options: StorageOptions = None,
+    ) -> None:
+        """Write a Delta table (the extra ``delta``) when ``env.execute()`` runs: one commit of its log.
+
+        ``mode``: "error" where there is a table, "append", "overwrite", which gives the table the rows' columns, or
+        "overwrite_partitions", which replaces the partitions that rows are for. ``partition_by``: columns whose values
+        have files of their own, those of the table where it exists; ``sort_by``: the order of rows in files;
+        ``schema_mode="union"`` adds rows with fewer or other columns; ``target_file_size``: "128mb" without
+        partitions; ``properties``: of a table that is made. ``JobResult.outputs`` has the version.
+        """
+        from engine.api.delta_calls import delta_write
+
+        options: SinkOptions = {
+            "partition_by": partition_by or (),
+            "sort_by": sort_by or (),
+            "target_file_size": target_file_size or 0,
+        }
+        place = local_path(path, "write_delta")
+        configuration = self._environment.configuration
+        configuration.add_storage_texts(bucket_settings([place], storage_options, "write_delta"))
+        use_store_settings(configuration.storage_texts())
+        rows, spec, order = delta_write(self._node, place, mode, schema_mode, options, properties or {})
+        self._write_sorted(rows, spec, order)
 
     def write_iceberg(self, table: Any) -> None:
         """Refuse: Iceberg tables are not written yet."""
@@ -226,21 +258,31 @@ class OutputCalls(Calls):
         use_store_settings(configuration.storage_texts())
         spec = entry.checked(spec, self.schema, self._without(options or {}))
         spec, order = with_options(spec, self.schema, options or {}, entry.call)
-        rows = LogicalNode(Sort(order), (self._node,), self.schema) if order else self._node
-        if spec.partition_by and spec.target_file_bytes and not self._is_sorted_by(order):
-            rows = self._sorted_to_the_row(order)
-        self._environment.add_sink(LogicalNode(Sink(spec), (rows,), self.schema))
+        self._write_sorted(self._node, spec, order)
 
-    def _is_sorted_by(self, order: tuple[SortKey, ...]) -> bool:
-        operator = self._node.operator
-        return isinstance(operator, Sort) and operator.keys[: len(order)] == order
+    def _write_sorted(self, rows: LogicalNode, spec: SinkSpec, order: tuple[SortKey, ...]) -> None:
+        self._environment.add_sink(sorted_sink(rows, spec, order))
 
-    def _sorted_to_the_row(self, order: tuple[SortKey, ...]) -> LogicalNode:
-        """Return the rows in an order, last by their places: no two are equal, so ranges may end between any two."""
-        from engine.api.row_functions import row_place
 
-        place = free_name("__place", self.schema)
-        kept = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names]
-        placed = project_node(self._node, [*kept, NamedExpression(place, row_place().expression)], "write")
-        ordered = LogicalNode(Sort((*order, SortKey(place))), (placed,), placed.schema)
-        return project_node(ordered, kept, "write")
+def sorted_sink(node: LogicalNode, spec: SinkSpec, order: tuple[SortKey, ...]) -> LogicalNode:
+    """Return a sink of rows in an order."""
+    rows = LogicalNode(Sort(order), (node,), node.schema) if order else node
+    if spec.partition_by and spec.target_file_bytes and not _is_sorted_by(node, order):
+        rows = _sorted_to_the_row(node, order)
+    return LogicalNode(Sink(spec), (rows,), node.schema)
+
+
+def _is_sorted_by(node: LogicalNode, order: tuple[SortKey, ...]) -> bool:
+    operator = node.operator
+    return isinstance(operator, Sort) and operator.keys[: len(order)] == order
+
+
+def _sorted_to_the_row(node: LogicalNode, order: tuple[SortKey, ...]) -> LogicalNode:
+    """Return the rows in an order, last by their places: no two are equal, so ranges may end between any two."""
+    from engine.api.row_functions import row_place
+
+    place = free_name("__place", node.schema)
+    kept = [NamedExpression(name, ColumnRef(name)) for name in node.schema.names]
+    placed = project_node(node, [*kept, NamedExpression(place, row_place().expression)], "write")
+    ordered = LogicalNode(Sort((*order, SortKey(place))), (placed,), placed.schema)
+    return project_node(ordered, kept, "write")

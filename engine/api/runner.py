@@ -27,6 +27,11 @@ class Runner(Protocol):
         """The options of the environment."""
         ...
 
+    @property
+    def target(self) -> str:
+        """The target of jobs."""
+        ...
+
     def add_sink(self, sink: LogicalNode) -> None:
         """Add a sink to the next job."""
         ...

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
@@ -23,7 +24,7 @@ from engine.api.other_options import check_option, with_other_options
 from engine.api.partitioning import checked_rate
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
-from engine.files.paths import PathLike, given_paths, placed_store_errors
+from engine.files.paths import PathLike, given_paths, local_path, placed_store_errors
 from engine.formats.registry import format_named, read_by_name, reading_call
 from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
@@ -282,10 +283,33 @@ class SourceCalls(ABC):
         in_paths = PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options)
         return self._read(format, path, in_paths, rate_limit, schema, options)
 
-    def read_delta(self, path: PathLike) -> DataSet:
-        """Refuse: Delta tables are not read yet."""
-        rows = f"env.from_arrow(deltalake.DeltaTable({os.fspath(path)!r}).to_pyarrow_table())"
-        raise NotYetSupportedError(f"read_delta({path!r}), for which {rows} takes its rows,")
+    def read_delta(
+        self,
+        path: PathLike,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
+        storage_options: StorageOptions = None,
+        rate_limit: float | None = None,
+    ) -> DataSet:
+        """Read a Delta table (the extra ``delta``): the folder that holds ``_delta_log``.
+
+        ``version``: its number, the last one without it; ``timestamp``: a datetime (UTC without a zone), or a text of
+        ISO 8601, for the version that the table had then. What the log says of files leaves out those that no row for
+        a filter is in, before any is opened.
+        """
+        options = {"version": version, "timestamp": timestamp}
+        in_paths = PathOptions(storage_options=storage_options)
+        return self._read("delta", path, in_paths, rate_limit, options=options)
+
+    def read_changes(self, path: PathLike, since: int = 0) -> DataSet:
+        """Read the rows that versions of a Delta table with a change data feed changed, from version ``since`` on.
+
+        The columns ``_change_type``, ``_commit_version`` and ``_commit_timestamp`` say what became of each row, and
+        when. The library ``deltalake`` reads them, and they are copied as those of ``from_arrow`` are.
+        """
+        from engine.delta_tables.table_changes import changed_rows
+
+        return self.from_arrow(changed_rows(local_path(path, "read_changes"), since))
 
     def read_iceberg(self, table: Any) -> DataSet:
         """Refuse: Iceberg tables are not read yet."""
@@ -363,7 +387,10 @@ class SourceCalls(ABC):
                 found = path_source(entry, places, in_paths, request)
             self._check_places(call, found[0].paths)
             return self._source(*found, rate_limit)
-        return self._source(*entry.source(request._replace(paths=listed)), rate_limit)
+        with placed_store_errors(call):
+            found = entry.source(request._replace(paths=listed))
+        self._check_places(call, getattr(found[0], "paths", ()))
+        return self._source(*found, rate_limit)
 
     def _check_places(self, call: str, paths: Sequence[str]) -> None:
         """Raise PlanError for files of a store where Spark reads."""

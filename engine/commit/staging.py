@@ -69,7 +69,7 @@ def create_staging(target: Path, job_id: JobId, cluster: str = "") -> Path:
     except OSError as error:
         folders.remove_empty(made)
         raise PlanError(f"output {target} cannot be created: {error.strerror or error}") from error
-    _own(staging, made, cluster)
+    own_staging(staging, made, cluster)
     return staging
 
 
@@ -79,7 +79,7 @@ def adopt_staging(staging: Path, cluster: str = "") -> None:
     A folder that is gone is made again; that its files are missing is noticed when they are published.
     """
     folders_of(os.fspath(staging), "a staging folder").make(os.fspath(staging))
-    _own(staging, (), cluster)
+    own_staging(staging, (), cluster)
 
 
 def remove_staging(staging: Path) -> None:
@@ -110,25 +110,29 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
     remove_stale_lock(target)
     with contextlib.suppress(FileNotFoundError):
         for entry in file_system_of(os.fspath(target)).entries(os.fspath(target.parent)):
-            if entry.name.startswith(prefix) and entry.is_folder and not entry.is_link:
-                owner = read_owner(Path(entry.path))
-                if owner is not None and owner.cluster:
-                    is_stale = owner.cluster == cluster and is_over(JobId(entry.name.removeprefix(prefix)))
-                else:
-                    is_stale = owner is not None and is_dead(owner)
-                if is_stale:
-                    remove_staging(Path(entry.path))
-                    swept.append(Path(entry.path))
+            if not entry.name.startswith(prefix) or not entry.is_folder or entry.is_link:
+                continue
+            if is_stale(Path(entry.path), JobId(entry.name.removeprefix(prefix)), cluster, is_over):
+                remove_staging(Path(entry.path))
+                swept.append(Path(entry.path))
     return swept
 
 
-def _own(staging: Path, created_parents: tuple[str, ...], cluster: str) -> None:
+def is_stale(staging: Path | str, job_id: JobId, cluster: str, is_over: Callable[[JobId], bool]) -> bool:
+    """Return whether no process goes on with what a job staged, by its owner."""
+    owner = read_owner(staging)
+    if owner is not None and owner.cluster:
+        return owner.cluster == cluster and is_over(job_id)
+    return owner is not None and is_dead(owner)
+
+
+def own_staging(staging: Path | str, created_parents: tuple[str, ...], cluster: str) -> None:
     """Answer for a staging folder; what was made for it before stays known."""
     before = read_owner(staging)
     parents = created_parents or (before.created_parents if before is not None else ())
     owner = msgspec.structs.replace(this_process(), created_parents=parents, cluster=cluster)
     # Without a cluster no process goes on after a crash of the machine.
-    place = os.fspath(staging / OWNER_FILE)
+    place = f"{staging}/{OWNER_FILE}"
     file_system_of(place).replace(place, msgspec.json.encode(owner), is_durable=bool(cluster))
 
 
@@ -167,10 +171,10 @@ def this_process() -> StagingOwner:
     return StagingOwner(socket.gethostname(), _boot(), os.getpid(), _started_s(os.getpid()))
 
 
-def read_owner(staging: Path) -> StagingOwner | None:
+def read_owner(staging: Path | str) -> StagingOwner | None:
     """Return the owner of a staging folder; None where that is not known."""
     try:
-        place = os.fspath(staging / OWNER_FILE)
+        place = f"{staging}/{OWNER_FILE}"
         return msgspec.json.decode(file_system_of(place).read(place), type=StagingOwner)
     except (OSError, msgspec.MsgspecError):
         return None

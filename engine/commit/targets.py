@@ -2,6 +2,7 @@
 
     target_named("folder") -> the FolderTarget          by the word in a staging or a decision
     target_of_path("s3://data/out") -> the StoreTarget  of plain files, by the file system of their path
+    targets_in("/data") -> [...]                        of whatever lies in a folder
 
 Which target a sink has says the entry of its format (``SinkFormat.target``). An entry is loaded when it is needed. An
 installed package names its own under the entry point group ``drey.targets``.
@@ -27,7 +28,10 @@ TARGET_PLACES: Final = {
     "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),
     "sqlite": ("engine.databases.sqlite_target", "SqliteTarget"),
     "store": ("engine.commit.store_target", "StoreTarget"),
+    "delta": ("engine.delta_tables.delta_target", "DeltaTarget"),
 }
+#: targets of tables, whose places are folders among others
+_TABLES: Final = ("delta",)
 
 
 @cache
@@ -51,3 +55,8 @@ def target_named(name: str) -> OutputTarget:
 def target_of_path(path: str) -> OutputTarget:
     """Return the target of plain files at a path."""
     return target_named("folder" if file_system_of(path).objects is None else "store")
+
+
+def targets_in(folder: str) -> list[OutputTarget]:
+    """Return the targets that may have left something in a folder."""
+    return [target_of_path(folder), *map(target_named, _TABLES)]

@@ -23,6 +23,7 @@ class DatabaseSink(SinkFormat):
     """Rows of a table, which attempts write beside it."""
 
     name = "database"
+    is_table = True
     extension = "arrow"
 
     def checked(self, spec: SinkSpec, schema: pa.Schema, file_schema: pa.Schema) -> SinkSpec:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import msgspec
 
 from engine.clock import SystemClock
-from engine.commit.targets import target_named, target_of_path
+from engine.commit.targets import target_named, targets_in
 from engine.dispatcher.job_handle import DamagedJobError, JobHandle, checked_content, decode_handle
 from engine.formats.output_check import sinks_of, staging_of
 from engine.graph.deployment import Staging
@@ -56,7 +56,7 @@ def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[str] =
     Raises: OSError; StateUnavailableError, ForeignStateError when handles cannot be listed.
     """
     stored = list(_stored(folder))
-    stagings = {each for output in outputs for each in target_of_path(output).stagings_in(output)}
+    stagings = {each for output in outputs for target in targets_in(output) for each in target.stagings_in(output)}
     identity = _identity(folder)
     handles = {name: _handle(store, name) for name in store.names()}
     found = [Orphan("foreign", name, name, 0, None) for name, handle in handles.items() if handle is None]

@@ -66,7 +66,7 @@ def hive_files(path: PathLike | Iterable[PathLike], reader: str, is_asked: bool 
     known = dict(reversed(list(zip(paths, bases, strict=True))))  # a file is read once, as the first path has it
     paths = tuple(dict.fromkeys(paths))
     bases = [known[file] for file in paths]
-    of_folder = lru_cache(maxsize=None)(_values_of)
+    of_folder = lru_cache(maxsize=None)(values_of)
     parsed = [of_folder(file.rpartition("/")[0], base) for file, base in zip(paths, bases, strict=True)]
     keys = tuple(name for name, _ in parsed[0])
     for file, pairs in zip(paths, parsed, strict=True):
@@ -124,7 +124,8 @@ def _unescaped(text: str) -> str:
         return text
 
 
-def _values_of(folder: str, base: int) -> list[tuple[str, str | None]]:
+def values_of(folder: str, base: int = 0) -> list[tuple[str, str | None]]:
+    """Return keys and values that the folders of a path are named after, those from the ``base`` one on."""
     return [pair for name in folder.split("/")[base:] if (pair := _parted(name)) is not None]
 
 

@@ -43,7 +43,7 @@ class _Format(NamedTuple):
 _DELTA: Final = _Format(
     "a Delta table",
     "_delta_log",
-    "env.from_arrow(deltalake.DeltaTable({root!r}).to_pyarrow_table()) takes its rows",
+    "env.read_delta({root!r}) reads its rows",
 )
 _ICEBERG: Final = _Format(
     "an Iceberg table",
@@ -71,8 +71,8 @@ def check_no_table(folders: Iterable[str], reader: str) -> None:
         if table is not None:
             raise PlanError(
                 f"{reader}: {table.root} is {table.format.name}, whose log ({table.format.log}/) says which of its"
-                " files are valid, and such tables are not read yet;"
-                f" {table.format.advice.format(root=table.root)}; files that are listed by name are read as they are"
+                f" files are valid; {table.format.advice.format(root=table.root)}; files that are listed by name are"
+                " read as they are"
             )
         unlisted = _unlisted(folder)
         if unlisted:

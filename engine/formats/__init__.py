@@ -6,6 +6,7 @@ sink_format.py         SinkFormat: what is asked of a sink; the interface of wri
 registry.py            ``format_of(spec)``: the entry of a source
 output_check.py        the outputs of a job: where each lands, and which are refused
 split_pruning.py       splits that a filter leaves, by bounds of their values
+table_target.py        tables that jobs change in place: merges and optimizations ask them
 
 The entries lie beside their readers: ``engine/csv/csv_format.py``, ``engine/parquet/parquet_format.py``, and the
 modules ``*_format.py`` of ``engine/connectors``.

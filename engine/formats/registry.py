@@ -48,6 +48,7 @@ PLACES: Final = {
     "arrow": ("engine.connectors.arrow_format", "ArrowFormat"),
     "paths": ("engine.connectors.path_format", "PathFormat"),
     "database": ("engine.databases.database_format", "DatabaseFormat"),
+    "delta": ("engine.delta_tables.delta_format", "DeltaFormat"),
 }
 #: format of a sink: module, class
 SINK_PLACES: Final = {
@@ -63,6 +64,7 @@ SINK_PLACES: Final = {
     "stream": ("engine.connectors.passing_format", "StreamSink"),
     "discard": ("engine.connectors.passing_format", "DiscardSink"),
     "database": ("engine.databases.database_sink", "DatabaseSink"),
+    "delta": ("engine.delta_tables.delta_sink", "DeltaSink"),
 }
 
 

@@ -89,6 +89,8 @@ class SinkFormat(ABC):
     is_passing: ClassVar[bool] = False
     #: flag of files that the client's machine alone sees
     is_of_client: ClassVar[bool] = False
+    #: flag of outputs that are tables, which know their columns themselves
+    is_table: ClassVar[bool] = False
     #: modules that a task needs, loaded beforehand
     modules: ClassVar[tuple[str, ...]] = ()
 
@@ -162,6 +164,10 @@ class SinkFormat(ABC):
     def target(self, spec: SinkSpec) -> OutputTarget:
         """Return the entry of the place where the output lands."""
         return target_of_path(spec.path)
+
+    def handed_on(self, former: str, latter: str) -> tuple[str, str]:
+        """Return the statistics of two files of a subtask, the latter with what it is to tell of both."""
+        return former, latter
 
     def completed(self, output: DecidedOutput, spec: SinkSpec, staged: Sequence[StagedFile]) -> DecidedOutput:
         """Return an output with the texts that are published behind its files, such as a manifest."""

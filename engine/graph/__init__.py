@@ -13,6 +13,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     range_condition.py      between which columns of one side a column of the other lies
     window.py               window functions and their frames
     source_spec.py          sources with their splits and statistics, sinks
+    merge_action.py         what becomes of a row in a merge
     plan.py                 Plan and its operators: what, never how
     ship_strategy.py        ship strategies, result partition types, partitioners
     exchange_mode.py        ExecutionMode and the DataExchangeMode it gives each kind of edge

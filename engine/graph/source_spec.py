@@ -135,6 +135,8 @@ class FormatSource(msgspec.Struct, frozen=True, tag="format"):
     predicate: Expression | None = None
     #: options that the format's reader needs
     options: dict[str, str | int | float | bool | None] = {}
+    #: facts about single files that the format's reader needs, a row each, as an Arrow IPC stream
+    files_ipc: bytes = b""
 
 
 FileSource = CsvSource | ParquetSource | TextSource | JsonSource | FormatSource

@@ -153,10 +153,9 @@ class FileSink(ChainedOperator):
         self._former, self._writer = writer, None
         staged = self.context.staged_files
         if self._latest >= 0 and statistics_json:
-            from engine.connectors.records_parts import hand_on
-
             former = staged[self._latest]
-            former_json, statistics_json = hand_on(former.statistics_json, statistics_json)
+            handed_on = sink_format_of(self._spec).handed_on
+            former_json, statistics_json = handed_on(former.statistics_json, statistics_json)
             staged[self._latest] = msgspec.structs.replace(former, statistics_json=former_json)
         self._latest = len(staged)
         staged.append(

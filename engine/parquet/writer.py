@@ -115,6 +115,8 @@ class ParquetWriter:
         #: leaves of columns with values that are written plainly
         self._huge: frozenset[str] = frozenset()
         self._holds_wide = False
+        #: the footer of a file that is finished
+        self.footer: pq.FileMetaData | None = None
         #: footers of writers that have ended
         self._footers: list[pq.FileMetaData] = []
 
@@ -228,6 +230,7 @@ class ParquetWriter:
                 whole.append_row_groups(footer)
             whole.write_metadata_file(self._file)
         self._file.close()
+        self.footer = self._footers[0]
         size_bytes = size_of(str(self._path))
         self._reserved.close()
         return self._row_count, size_bytes, ""

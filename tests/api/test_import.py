@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import engine
 
 #: loaded only by who needs them: their import takes longer than planning and running a small job
 NOT_FOR_A_SMALL_JOB = (
@@ -129,3 +132,9 @@ print(taken())
 
 def test_a_collector_that_is_off_stays_off():
     assert run("import gc\ngc.disable()\nfrom engine import Environment\nprint(gc.isenabled())") == ["False"]
+
+
+def test_no_public_name_is_that_of_a_room():
+    # once the room is imported, the package has it under that name
+    rooms = {path.name.partition(".")[0] for path in Path(engine.__file__).parent.iterdir()}
+    assert not rooms & set(engine.__all__)

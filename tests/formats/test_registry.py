@@ -38,6 +38,7 @@ SPECS = {
     "records": ParquetSource((), (), ("a",)),
     "arrow": ArrowSource((), (), ("a",), inline=b""),
     "database": FormatSource("database", (), (), b"", ("a",)),
+    "delta": FormatSource("delta", (), (), b"", ("a",)),
     "paths": PathSource(TextSource((), (), ("line",)), (), (), ("line",), b"", {}),
 }
 
@@ -168,7 +169,7 @@ def test_endings_of_files_name_a_format():
 
 
 def test_a_sink_of_a_format_that_is_not_installed_says_so():
-    with pytest.raises(PlanError, match="there is no format 'xlsx': this process knows csv, database, ipc"):
+    with pytest.raises(PlanError, match="there is no format 'xlsx': this process knows csv, database, delta"):
         sink_format_of(SinkSpec("xlsx", "/out"))
 
 

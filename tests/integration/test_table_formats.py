@@ -54,7 +54,7 @@ def test_every_reader_and_sql_say_so_with_what_to_do(environment, tables):
         environment.read_orc,
     )
     for read in reads:
-        with pytest.raises(PlanError, match=r"is a Delta table.*deltalake\.DeltaTable\('/.*/delta'\)"):
+        with pytest.raises(PlanError, match=r"is a Delta table.*env\.read_delta\('/.*/delta'\)"):
             read(tables / "delta")
     with pytest.raises(PlanError, match=r"is an Iceberg table.*pyiceberg"):
         environment.read_avro(tables / "ice" / "data")

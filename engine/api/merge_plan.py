@@ -1,0 +1,209 @@
+"""A merge: rows that change, go into, or leave a table by what another data set has under the same keys.
+
+    1  lowest and highest keys of the source ──► files of the table that may have one of them
+    2  those files with the source's keys     ──► files that have one; an error where a key is twice in the source
+    3  rows of these files, joined with the source ──► their rows then, and new ones, in new files; one commit
+
+The joins are those of every job, so that they keep to its memory whatever the sizes are. Files without a matching row
+are not touched, unless rows that the source does not have are changed, too. Where rows are only inserted no file is.
+The source is read in each step, so that its rows must be the same each time.
+
+Held by: tests/delta_tables/test_merge.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from engine.api.expression import Expr
+from engine.api.expressions import col, count, lit, max_, min_
+from engine.api.logical_node import LogicalNode
+from engine.api.merge_clauses import IN_SOURCE, SOURCE, TARGET, Clause, MergeClauses, Sides
+from engine.api.output_calls import sorted_sink
+from engine.errors import ConfigurationError, DataError, SchemaError
+from engine.graph.merge_action import INSERTED
+from engine.graph.plan import Source
+from engine.graph.sort_key import SortKey
+
+if TYPE_CHECKING:
+    from engine.formats.source_format import FoundSource
+    from engine.formats.table_target import TableTarget, TableVersion
+    from engine.graph.expression import Expression
+
+_CALL: Final = "merge_into"
+_FILE, _ACTION, _COUNT = "target file", "merge action", "rows of the source"
+
+
+class MergeResult(NamedTuple):
+    """The changes that a merge made."""
+
+    rows_inserted: int
+    rows_updated: int
+    rows_deleted: int
+    #: files of the table that others took the place of
+    files_rewritten: int
+    #: version of the table that has the changes, or the one before where there are none
+    version: int
+
+
+def merged(
+    source: Any, target: TableTarget, keys: tuple[str, ...], clauses: tuple[Clause, Clause, Clause]
+) -> MergeResult:
+    """Merge the rows of a DataSet into a table; ``clauses``: of matched rows, those of the source, of the table."""
+    version = target.at_present(_CALL)
+    _check_keys(keys, version, source.schema)
+    return _Merge(source, version, list(keys), MergeClauses(Sides(version.schema, source.schema), *clauses)).run()
+
+
+def _check_keys(keys: Sequence[str], version: TableVersion, source: pa.Schema) -> None:
+    if not keys:
+        raise ConfigurationError(f"{_CALL}: on=[]: name the columns by which rows match")
+    for key in keys:
+        for side, schema in (("the table", version.schema), ("the data set", source)):
+            if key not in schema.names:
+                raise SchemaError(f"{_CALL}: on={key!r}: {side} has no such column; it has {schema.names}")
+
+
+class _Merge:
+    """One merge."""
+
+    def __init__(self, source: Any, version: TableVersion, keys: list[str], clauses: MergeClauses) -> None:
+        self._source = source
+        self._version = version
+        self._keys = keys
+        self._clauses = clauses
+
+    def run(self) -> MergeResult:
+        """Run it; nothing is changed where it fails."""
+        changes = self._clauses.matched.action is not None
+        if not changes and self._clauses.by_source.action is None:
+            if self._clauses.not_matched.action is None:
+                return self._result({}, 0)
+            return self._result(self._written(self._inserted(self._possible(self._keys)), []), 0)
+        touched = self._touched()
+        if not touched and self._clauses.not_matched.action is None:
+            return self._result({}, 0)
+        return self._result(self._written(self._rewritten(touched), touched), len(touched))
+
+    def _result(self, facts: dict[str, Any], rewritten: int) -> MergeResult:
+        inserted, updated, deleted = (int(facts.get(f"rows_{word}", 0)) for word in ("inserted", "updated", "deleted"))
+        return MergeResult(inserted, updated, deleted, rewritten, int(facts.get("version", self._version.version)))
+
+    def _rows_of(self, found: FoundSource) -> Any:
+        spec, statistics, schema = found
+        return self._source._with(LogicalNode(Source(spec, statistics), (), schema))
+
+    def _written(self, rows: Any, removed: Sequence[str]) -> dict[str, Any]:
+        """Write rows into the place of files, at once; return what the output tells of itself."""
+        spec = self._version.rewrite(removed, _ACTION, changes_data=True)
+        (node,) = sorted_sink(rows._node, spec, tuple(map(SortKey, spec.partition_by))).inputs
+        return dict(rows._environment.run_to_sink(node, spec, _CALL).outputs[0].facts)
+
+    # ---- files that are touched
+
+    def _possible(self, names: Sequence[str], *, has_file: bool = False) -> Any:
+        """Return columns of the table's rows whose keys lie between those of the source."""
+        rows = self._rows_of(self._version.rows(_FILE if has_file else ""))
+        for key, (low, high) in self._bounds.items():
+            rows = rows.filter((col(key) >= low) & (col(key) <= high))
+        return rows.select(*names)
+
+    @cached_property
+    def _bounds(self) -> dict[str, tuple[Any, Any]]:
+        """The lowest and the highest value of keys in the source."""
+        ordered = [key for key in self._keys if _has_order(self._source.schema.field(key).type)]
+        if not ordered:
+            return {}
+        asked = {f"{word} {key}": call(key) for key in ordered for word, call in (("low", min_), ("high", max_))}
+        (found,) = self._source.agg(**asked).to_arrow().to_pylist()
+        return {key: (found[f"low {key}"], found[f"high {key}"]) for key in ordered if found[f"low {key}"] is not None}
+
+    def _known_keys(self) -> Any:
+        """Return the source's rows that may match."""
+        rows = self._source
+        for key in self._keys:
+            rows = rows.filter(col(key).is_not_null())
+        return rows
+
+    def _source_keys(self) -> Any:
+        """Return the source's keys, and how many rows have each."""
+        return self._known_keys().group_by(*self._keys).agg(**{_COUNT: count()})
+
+    def _check_matches(self) -> None:
+        """Raise DataError where several rows of the source have the key of one of the table."""
+        twice = self._source_keys().filter(col(_COUNT) > 1)
+        found = self._possible(self._keys).join(twice, on=self._keys).limit(1).to_arrow().to_pylist()
+        if found:
+            key = ", ".join(f"{name}={found[0][name]!r}" for name in self._keys)
+            raise DataError(
+                f"{_CALL}({self._version.name!r}): {found[0][_COUNT]} rows of the source have the key {key} of one row"
+                " of the table; nothing was changed: keep one of them, as by distinct(subset=...)"
+            )
+
+    def _touched(self) -> list[str]:
+        """Return the files with a row that changes. Raises: DataError, as ``_check_matches``."""
+        if self._clauses.by_source.action is not None:
+            self._check_matches()
+            return [file.path for file in self._version.files()]
+        if self._clauses.matched.where is not None:
+            self._check_matches()
+            return self._touched_by(self._clauses.matched.where)
+        pairs = self._possible([*self._keys, _FILE], has_file=True).join(self._source_keys(), on=self._keys)
+        found = pairs.group_by(_FILE).agg(**{_COUNT: max_(_COUNT)}).to_arrow().to_pylist()
+        if any(each[_COUNT] > 1 for each in found):
+            self._check_matches()
+        return sorted(each[_FILE] for each in found)
+
+    def _touched_by(self, where: Expression) -> list[str]:
+        """Return the files with a row for which a condition over both sides is true."""
+        left = self._possible([*self._version.schema.names, _FILE], has_file=True)
+        pairs = _renamed(left, TARGET, but=_FILE).join(
+            _renamed(self._known_keys(), SOURCE),
+            left_on=[TARGET + key for key in self._keys],
+            right_on=[SOURCE + key for key in self._keys],
+        )
+        found: list[str] = pairs.filter(Expr(where)).select(_FILE).distinct().to_arrow().column(_FILE).to_pylist()
+        return sorted(found)
+
+    # ---- rows that are written
+
+    def _inserted(self, there: Any) -> Any:
+        """Return the new rows: those of the source that match none of some rows, which have the keys alone."""
+        rows = _renamed(self._source.join(there, on=self._keys, how="anti"), SOURCE)
+        if self._clauses.not_matched.where is not None:
+            rows = rows.filter(Expr(self._clauses.not_matched.where))
+        columns = {name: self._clauses.inserted(name) for name in self._version.schema.names}
+        return rows.select(**columns, **{_ACTION: lit(INSERTED)})
+
+    def _rewritten(self, touched: Sequence[str]) -> Any:
+        """Return the rows of files as they are then, and those that are new."""
+        there = self._rows_of(self._version.rows(paths=touched))
+        pairs = _renamed(there, TARGET).join(
+            _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)}),
+            left_on=[TARGET + key for key in self._keys],
+            right_on=[SOURCE + key for key in self._keys],
+            how="left",
+        )
+        pairs = pairs.with_columns(**{_ACTION: self._clauses.action()})
+        columns = {name: self._clauses.column(name, _ACTION) for name in self._version.schema.names}
+        rows = pairs.select(**columns, **{_ACTION: col(_ACTION)})
+        if self._clauses.not_matched.action is None:
+            return rows
+        return rows.union(self._inserted(there.select(*self._keys)))
+
+
+def _renamed(rows: Any, side: str, but: str = "") -> Any:
+    """Return rows with the side in front of the names of columns."""
+    return rows.select(**{name if name == but else side + name: col(name) for name in rows.schema.names})
+
+
+def _has_order(data_type: Any) -> bool:
+    """Return whether the lowest and the highest value of a type rule out files."""
+    simple = (pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_decimal)
+    # Python has no moments of nanoseconds.
+    is_moment = pa.types.is_timestamp(data_type) and data_type.unit != "ns"
+    return is_moment or any(is_kind(data_type) for is_kind in simple)

@@ -1,0 +1,95 @@
+"""A Delta table that jobs change: its files now, the rows of some of them, and the sink that replaces these.
+
+    DeltaTable("folder").at_present("merge_into") -> DeltaVersion (``engine.formats.table_target``)
+
+Held by: tests/delta_tables/test_merge.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from engine.delta_tables.delta_source import delta_source, plain_schema_of, with_file_column, with_paths
+from engine.delta_tables.table_commit import check_writable, opened, table_files
+from engine.delta_tables.table_log import file_place
+from engine.delta_tables.table_write import TableWrite, encoded, required_names
+from engine.errors import NotYetSupportedError, PlanError
+from engine.files.paths import local_path
+from engine.formats.source_format import FoundSource
+from engine.formats.table_target import TableFile
+from engine.graph.source_spec import FormatSource, SinkSpec
+
+
+class DeltaTable(NamedTuple):
+    """A table, by its folder."""
+
+    path: str
+
+    def at_present(self, call: str) -> DeltaVersion:
+        """Return the last version."""
+        place = local_path(self.path, call).rstrip("/")
+        table = opened(place, call)
+        if table is None:
+            raise PlanError(f"{call}: {place} is no Delta table; write_delta makes one")
+        check_writable(table, place, call, removes=True)
+        if call == "merge_into" and table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
+            raise NotYetSupportedError(f"{call}({place!r}): a merge into a table with a change data feed")
+        found = delta_source(place, table.version())
+        known = json.loads(table.schema().to_json())
+        files = {}
+        for each in table_files(table):
+            path = file_place(place, each["path"])
+            files[path] = each["path"], TableFile(path, each["size_bytes"], str(each["texts"]))
+        return DeltaVersion(place, table.version(), found, known, tuple(table.metadata().partition_columns), files)
+
+
+class DeltaVersion(NamedTuple):
+    """A version of a table."""
+
+    name: str
+    version: int
+    found: FoundSource
+    #: the schema of Delta
+    known: dict[str, Any]
+    partition_by: tuple[str, ...]
+    #: path in the log and file, by the file's place
+    log_files: dict[str, tuple[str, TableFile]]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self.found[2]
+
+    def files(self) -> Sequence[TableFile]:
+        """Return the files."""
+        return [file for _, file in self.log_files.values()]
+
+    def rows(self, file_column: str = "", paths: Collection[str] | None = None) -> FoundSource:
+        """Return the rows of some files, None for all."""
+        spec, statistics, _ = self.found
+        assert isinstance(spec, FormatSource)
+        if paths is not None:
+            spec, statistics = with_paths(spec, statistics, paths)
+        if file_column:
+            spec = with_file_column(spec, file_column)
+        return spec, statistics, plain_schema_of(spec)
+
+    def rewrite(self, removed: Sequence[str], action: str = "", *, changes_data: bool) -> SinkSpec:
+        """Return a sink that puts its rows into the place of files."""
+        write = TableWrite(
+            "rewrite",
+            self.known,
+            self.partition_by,
+            required=required_names(self.known, self.partition_by),
+            removed=tuple(self.log_files[path][0] for path in removed),
+            version=self.version,
+            changes_data=changes_data,
+            action=action,
+        )
+        spec = SinkSpec("delta", self.name, mode="rewrite", options=encoded(write))
+        return replace(spec, partition_by=self.partition_by)

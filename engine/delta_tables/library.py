@@ -1,0 +1,67 @@
+"""The library of the extra ``delta``, loaded where a table's log is read or committed to.
+
+    deltalake = library("read_delta")
+    with told("read_delta", place): ...       what it says of a table is an error of the engine, with the table's name
+    storage_options(place)                    this process's settings of a store, by the names that it has for them
+
+Held by: tests/delta_tables/test_read_delta.py
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from engine.errors import ConfigurationError, DataError, EngineError, PlanError, ResourceError
+from engine.storage.file_systems import LOCAL, file_system_of
+
+_VERSION_MIN: Final = (1, 6)
+_TEXT_MAX: Final = 400
+_ADVICE: Final = "install it: pip install 'drey-engine[delta]'"
+
+
+def library(call: str) -> Any:
+    """Return deltalake. Raises: ConfigurationError where it is missing, or too old."""
+    try:
+        found = importlib.import_module("deltalake")
+    except ImportError:
+        raise ConfigurationError(f"{call} without the package deltalake; {_ADVICE}") from None
+    if tuple(map(int, re.findall(r"\d+", found.__version__)[:2])) < _VERSION_MIN:
+        raise ConfigurationError(f"{call} with deltalake {found.__version__}; it must be 1.6 or newer: {_ADVICE}")
+    return found
+
+
+@contextmanager
+def told(call: str, place: str) -> Iterator[None]:
+    """Raise an error of the library as one of the engine, with the table's place."""
+    from deltalake import exceptions
+
+    try:
+        yield
+    except EngineError:
+        raise
+    except exceptions.TableNotFoundError:
+        raise PlanError(
+            f"{call}({place!r}): it is no Delta table, since it has no folder _delta_log with a first version"
+        ) from None
+    except (exceptions.DeltaProtocolError, exceptions.SchemaMismatchError) as error:
+        raise DataError(f"{call}({place!r}): {_text(error)}") from None
+    except (OSError, exceptions.DeltaError) as error:
+        raise ResourceError(f"{call}({place!r}): the log cannot be used: {_text(error)}") from None
+
+
+def _text(error: Exception) -> str:
+    """Return the text of an error on one line: its first one is often the least telling."""
+    return " ".join(str(error).split())[:_TEXT_MAX] or type(error).__name__
+
+
+def storage_options(place: str) -> dict[str, str] | None:
+    """Return this process's settings of a table's store; None for a table of this machine."""
+    if file_system_of(place) is LOCAL:
+        return None
+    from engine.storage.store_options import library_options
+
+    return library_options(place)

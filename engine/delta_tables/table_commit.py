@@ -1,0 +1,298 @@
+"""The commit of a job to a table's log: all of its files at once, and once, however often it is tried.
+
+    check_table(place, options)            before the job: PlanError
+    commit(output, job id) -> facts        version, files and rows; repeated, the same
+    committed_files(place, job id)         names of the job's files that a commit of it has named
+
+Each commit has the job's id as the id of an application's transaction, which the log keeps: where it is there, all is
+done. A commit is made for one version and no other. Where another writer has that version, the log is read again, and
+what goes is decided anew: an overwrite takes away what is there now. Files that a job has read and puts others in the
+place of must still be there, and no rows may have come by which a merge would have been another one.
+
+Source: the Delta transaction log protocol, "Transaction Identifiers".
+Held by: tests/delta_tables/test_write_delta.py
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote
+
+from engine.clock import SystemClock
+from engine.commit.decision import DecidedFile, DecidedOutput
+from engine.commit.output_target import OutputTakenError
+from engine.delta_tables.library import library, storage_options, told
+from engine.delta_tables.table_write import TableWrite, decoded
+from engine.errors import JobExecutionError, NotYetSupportedError, PlanError
+from engine.files.hive import values_of
+from engine.ids import JobId
+from engine.storage.file_systems import file_system_of, is_folder
+
+_CALL: Final = "write_delta"
+#: key of a commit's information under which it says what the job did
+_FACTS: Final = "drey"
+#: commits of other writers that may come first, one after the other
+_TRIES_MAX: Final = 50
+#: features that a writer must know, and this one does, or has none of in its files
+_WRITER_FEATURES: Final = frozenset(
+    {"appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns", "allowColumnDefaults"}
+    | {"changeDataFeed", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata"}
+)
+#: metadata of columns that a writer has to compute or to check
+_OF_COLUMNS: Final = {
+    "delta.generationExpression": "is generated",
+    "delta.identity.start": "is an identity",
+    "delta.invariants": "has an invariant",
+}
+
+
+def opened(place: str, call: str = _CALL) -> Any | None:
+    """Return the library's table; None where there is none."""
+    deltalake = library(call)
+    with told(call, place):
+        try:
+            return deltalake.DeltaTable(place, storage_options=storage_options(place))
+        except deltalake.exceptions.TableNotFoundError:
+            return None
+
+
+def check_table(place: str, options: str) -> None:
+    """Raise PlanError, NotYetSupportedError for a table that cannot be written so."""
+    write, table = decoded(options), opened(place)
+    if table is None:
+        if is_folder(place) and any(not each.name.startswith("drey-") for each in file_system_of(place).entries(place)):
+            raise PlanError(f"{_CALL}({place!r}): there is a folder that is no Delta table; write to another place")
+        if file_system_of(place).is_taken(place) and not is_folder(place):
+            raise PlanError(f"{_CALL}({place!r}): there is a file; write to another place")
+        return
+    if write.mode == "error":
+        raise PlanError(f"{_CALL}({place!r}): there is a table; pass mode='append' or mode='overwrite'")
+    check_writable(table, place, removes=write.mode in ("overwrite_partitions", "rewrite"))
+
+
+def check_writable(table: Any, place: str, call: str = _CALL, *, removes: bool) -> None:
+    """Raise NotYetSupportedError for what writers of a table must do, and this one does not.
+
+    removes: whether files go one by one.
+    """
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    unknown = sorted(set(protocol.writer_features or ()) - _WRITER_FEATURES)
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        unknown.append("columnMapping")
+    unknown += [key for key in configuration if key.startswith("delta.constraints.")]
+    for field in json.loads(table.schema().to_json())["fields"]:
+        unknown += [
+            f"column {field['name']!r}, which {word}" for key, word in _OF_COLUMNS.items() if key in field["metadata"]
+        ]
+    if (
+        removes
+        and "deletionVectors" in (protocol.writer_features or ())
+        and any(True for _ in table.deletion_vectors())
+    ):
+        unknown.append("deletion vectors, of which an overwrite alone removes files")
+    if unknown:
+        raise NotYetSupportedError(f"{call}({place!r}): writing a table with {', '.join(unknown)}")
+
+
+def commit(output: DecidedOutput, job_id: JobId) -> Mapping[str, int | str]:
+    """Commit a job's files, unless that was done; return what the commit says of itself.
+
+    Raises: OutputTakenError (a table that was made by another), JobExecutionError (conflicts), ResourceError.
+    """
+    deltalake = library(_CALL)
+    write, place = decoded(output.options), output.target
+    _check_required(write, output)
+    for attempt in range(_TRIES_MAX):
+        table = opened(place)
+        if table is not None:
+            facts = _facts_of(table, job_id)
+            if facts is not None:
+                return facts
+        with told(_CALL, place):
+            try:
+                return _committed(table, write, output, job_id)
+            except deltalake.exceptions.CommitFailedError:
+                pass  # another writer has made the version; its log is read again
+            except deltalake.exceptions.DeltaError:
+                if table is not None or opened(place) is None:
+                    raise
+        time.sleep(random.uniform(0, min(1.0, 0.01 * 2**attempt)))  # noqa: S311 - writers that get out of step
+    raise JobExecutionError(
+        f"{_CALL}({place!r}): other writers have come first {_TRIES_MAX} times; run the job again when they are done"
+    )
+
+
+def _check_required(write: TableWrite, output: DecidedOutput) -> None:
+    for file in output.files:
+        nulls = json.loads(_written(file).get("statistics", "{}")).get("nullCount", {})
+        name = next((name for name in write.required if nulls.get(name, 0)), None)
+        if name is not None:
+            raise JobExecutionError(f"{_CALL}({output.target!r}): column {name!r} has nulls, and none may be in it")
+
+
+def _written(file: DecidedFile) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.statistics) if file.statistics else {}
+    return found
+
+
+def _committed(table: Any | None, write: TableWrite, output: DecidedOutput, job_id: JobId) -> dict[str, int | str]:
+    from deltalake import CommitProperties, Schema, Transaction
+    from deltalake.transaction import create_table_with_add_actions
+
+    if table is not None and write.mode == "error":
+        raise OutputTakenError(f"{_CALL}({output.target!r}): another program made the table while the job ran")
+    if table is not None and write.new_columns:
+        table = _with_columns(table, write, output.target)
+    added = [_added(file, write, output, job_id) for file in output.files if file.row_count]
+    removed = [] if table is None else _removed(table, write, added, output.target)
+    facts = _facts(table, write, output, len(added), len(removed))
+    how = CommitProperties(
+        custom_metadata={_FACTS: json.dumps({"job": str(job_id), **facts})},
+        max_commit_retries=0,
+        app_transactions=[Transaction(str(job_id), 1, SystemClock().wall_ms())],
+    )
+    schema, keys = Schema.from_json(json.dumps(write.schema)), list(write.partition_by)
+    if table is None:
+        create_table_with_add_actions(
+            output.target,
+            schema,
+            added,
+            "error",
+            keys,
+            configuration=write.properties,
+            storage_options=storage_options(output.target),
+            commit_properties=how,
+        )
+        return facts
+    if write.mode == "overwrite":
+        table.create_write_transaction(added, "overwrite", schema, keys, commit_properties=how)
+    else:
+        table.create_write_transaction([*added, *removed], "append", table.schema(), keys, commit_properties=how)
+    return facts
+
+
+def _with_columns(table: Any, write: TableWrite, place: str) -> Any:
+    """Return the table with columns that it did not have, by a commit of their own: they are null in all its rows."""
+    from deltalake import Field
+
+    there = {field["name"] for field in json.loads(table.schema().to_json())["fields"]}
+    missing = [field for field in write.new_columns if field["name"] not in there]
+    if not missing:
+        return table
+    table.alter.add_columns([Field.from_json(json.dumps(field)) for field in missing])
+    return opened(place)
+
+
+def _added(file: DecidedFile, write: TableWrite, output: DecidedOutput, job_id: JobId) -> Any:
+    from deltalake.transaction import AddAction
+
+    folder = output.staging.removeprefix(f"{output.target}/")
+    values = {key: _log_text(text, key, write.schema) for key, text in values_of(file.folder)} if file.folder else {}
+    return AddAction(
+        f"{folder}/{file.name}",
+        file.size_bytes,
+        {key: values.get(key) for key in write.partition_by},
+        SystemClock().wall_ms(),
+        write.changes_data,
+        _written(file)["statistics"],
+    )
+
+
+def _log_text(text: str | None, key: str, schema: Mapping[str, Any]) -> str | None:
+    """Return the text of a partition's value as the log has it: a moment is one of UTC without a mark."""
+    kind = next((field["type"] for field in schema["fields"] if field["name"] == key), "")
+    return text.removesuffix("Z") if text is not None and kind == "timestamp" else text
+
+
+def _removed(table: Any, write: TableWrite, added: Sequence[Any], place: str) -> list[Any]:
+    """Return the files that go. Raises: JobExecutionError where what was read of the table is not so any more."""
+    from deltalake.transaction import RemoveAction
+
+    if write.mode in ("append", "error"):
+        return []
+    found = {each["path"]: each for each in table_files(table)}
+    if write.mode == "overwrite":
+        gone = list(found)
+    elif write.mode == "overwrite_partitions":
+        filled = [each.partition_values for each in added]
+        gone = [path for path, each in found.items() if each["texts"] in filled]
+    else:
+        _check_unchanged(table, write, found, place)
+        gone = list(write.removed)
+    now = SystemClock().wall_ms()
+    return [
+        RemoveAction(unquote(path), write.changes_data, now, found[path]["size_bytes"], found[path]["texts"])
+        for path in gone
+    ]
+
+
+def _check_unchanged(table: Any, write: TableWrite, found: Mapping[str, Any], place: str) -> None:
+    """Raise JobExecutionError where another writer has changed what a job has read."""
+    if any(path not in found for path in write.removed):
+        raise JobExecutionError(
+            f"{place}: another writer has removed files of version {write.version} that this job rewrites; nothing was"
+            " changed: run it again"
+        )
+    if write.changes_data and table.version() != write.version:
+        before = library(_CALL).DeltaTable(place, version=write.version, storage_options=storage_options(place))
+        if {each["path"] for each in table_files(before)} != set(found):
+            raise JobExecutionError(
+                f"{place}: another writer has changed rows since version {write.version}, with which this job has"
+                " compared its own; nothing was changed: run it again"
+            )
+
+
+def table_files(table: Any) -> list[dict[str, Any]]:
+    """Return path and size of the files of a table, and the values of their partitions as texts of the log."""
+    import pyarrow as pa
+
+    from engine.records.arrow_functions import pc
+
+    found = pa.table(table.get_add_actions(flatten=False))
+    rows = found.select(["path", "size_bytes"]).to_pylist()
+    known = json.loads(table.schema().to_json())
+    for key in table.metadata().partition_columns:
+        values = pc.struct_field(found.column("partition"), [found.column("partition").type.get_field_index(key)])
+        for row, text in zip(rows, pc.cast(values, pa.string()).to_pylist(), strict=True):
+            row.setdefault("texts", {})[key] = _log_text(text, key, known)
+    return [{"texts": {}, **row} for row in rows]
+
+
+def _facts(
+    table: Any | None, write: TableWrite, output: DecidedOutput, added: int, removed: int
+) -> dict[str, int | str]:
+    facts: dict[str, int | str] = {
+        "version": 0 if table is None else table.version() + 1,
+        "rows": sum(file.row_count for file in output.files),
+        "files_added": added,
+        "files_removed": removed,
+    }
+    for file in output.files:
+        for name, count in _written(file).get("counts", {}).items():
+            facts[name] = int(facts.get(name, 0)) + count
+    return facts
+
+
+def _facts_of(table: Any, job_id: JobId) -> dict[str, int | str] | None:
+    """Return the facts that the commit of a job has told; None: there is no commit."""
+    if table.transaction_version(str(job_id)) is None:
+        return None
+    for entry in table.history():
+        facts: dict[str, int | str] = json.loads(entry.get(_FACTS) or "{}")
+        if facts.pop("job", "") == str(job_id):
+            return facts
+    return {}
+
+
+def committed_files(place: str, job_id: JobId) -> set[str]:
+    """Return the names of a job's files that are of the table, or were until others took their place."""
+    table = opened(place)
+    if table is None or table.transaction_version(str(job_id)) is None:
+        return set()
+    folder = f"{place}/drey-{job_id}"
+    walked = file_system_of(folder).walk(folder)
+    return {f"{inside}/{name}".removeprefix(f"{folder}/") for inside, _, names in walked for name in names}

@@ -48,6 +48,7 @@ PLACES: Final = {
     "arrow": ("engine.connectors.arrow_format", "ArrowFormat"),
     "paths": ("engine.connectors.path_format", "PathFormat"),
     "database": ("engine.connectors.database_format", "DatabaseFormat"),
+    "iceberg": ("engine.iceberg.iceberg_format", "IcebergFormat"),
 }
 #: format of a sink: module, class
 SINK_PLACES: Final = {

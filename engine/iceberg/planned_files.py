@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +26,8 @@ from engine.errors import NotYetSupportedError
 
 #: plans that are kept, each with the bounds of all columns of its files
 _KEPT_MAX: Final = 8
+#: manifests that are read at the same time, since a store takes its time for each
+_MANIFEST_THREADS: Final = 4
 _PATH_ID: Final = 2147483546
 #: place of a field of the third version behind those that pyiceberg names
 _REFERENCED: Final = 17
@@ -87,13 +90,11 @@ def kept_plan(key: str) -> tuple[Any, FilePlan] | None:
 def _entries(table: Any, snapshot: Any, call: str) -> Iterator[PlannedFile]:
     if snapshot is None:
         return
-    from pyiceberg.utils.concurrent import ExecutorFactory
-
-    read = partial(_entries_of, table.io)
-    for entries in ExecutorFactory.get_or_create().map(read, snapshot.manifests(table.io)):
-        for each in entries:
-            _check(each.file, call)
-            yield each
+    with ThreadPoolExecutor(_MANIFEST_THREADS, "manifest") as threads:
+        for entries in threads.map(partial(_entries_of, table.io), snapshot.manifests(table.io)):
+            for each in entries:
+                _check(each.file, call)
+                yield each
 
 
 def _entries_of(io: Any, manifest: Any) -> list[PlannedFile]:

@@ -88,8 +88,13 @@ def _of_vector(path: str, offset: int, size: int) -> pa.Array:
 
 def kept_rows(positions: pa.Array, first: int, count: int) -> pa.Array | None:
     """Return the mask of rows that are not deleted, of ``count`` ones from the position ``first``."""
-    begin = bisect_left(positions, first, key=pa.Scalar.as_py)
-    end = bisect_left(positions, first + count, begin, key=pa.Scalar.as_py)
+    begin = bisect_left(positions, first, key=_number)
+    end = bisect_left(positions, first + count, begin, key=_number)
     if begin == end:
         return None
     return pc.invert(pc.is_in(pa.arange(first, first + count), value_set=positions.slice(begin, end - begin)))
+
+
+def _number(position: pa.Scalar) -> int:
+    number: int = position.as_py()
+    return number

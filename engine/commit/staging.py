@@ -115,7 +115,7 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
                 if owner is not None and owner.cluster:
                     is_stale = owner.cluster == cluster and is_over(JobId(entry.name.removeprefix(prefix)))
                 else:
-                    is_stale = owner is not None and _is_dead(owner)
+                    is_stale = owner is not None and is_dead(owner)
                 if is_stale:
                     remove_staging(Path(entry.path))
                     swept.append(Path(entry.path))
@@ -126,7 +126,7 @@ def _own(staging: Path, created_parents: tuple[str, ...], cluster: str) -> None:
     """Answer for a staging folder; what was made for it before stays known."""
     before = read_owner(staging)
     parents = created_parents or (before.created_parents if before is not None else ())
-    owner = msgspec.structs.replace(_this_process(), created_parents=parents, cluster=cluster)
+    owner = msgspec.structs.replace(this_process(), created_parents=parents, cluster=cluster)
     # Without a cluster no process goes on after a crash of the machine.
     place = os.fspath(staging / OWNER_FILE)
     file_system_of(place).replace(place, msgspec.json.encode(owner), is_durable=bool(cluster))
@@ -162,7 +162,8 @@ def _started_s(own_pid: int) -> float:
         return psutil.Process(own_pid).create_time()
 
 
-def _this_process() -> StagingOwner:
+def this_process() -> StagingOwner:
+    """Return this process as an owner."""
     return StagingOwner(socket.gethostname(), _boot(), os.getpid(), _started_s(os.getpid()))
 
 
@@ -175,7 +176,8 @@ def read_owner(staging: Path) -> StagingOwner | None:
         return None
 
 
-def _is_dead(owner: StagingOwner) -> bool:
+def is_dead(owner: StagingOwner) -> bool:
+    """Return whether an owner was a process of this machine that is gone."""
     import psutil
 
     if owner.host != socket.gethostname():

@@ -23,6 +23,7 @@ GROUP: Final = "drey.targets"
 #: name of a target: module, class
 TARGET_PLACES: Final = {
     "folder": ("engine.commit.folder_target", "FolderTarget"),
+    "iceberg": ("engine.iceberg.iceberg_target", "IcebergTarget"),
 }
 
 

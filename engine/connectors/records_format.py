@@ -61,6 +61,12 @@ class RecordsSink(SinkFormat):
 
         return RecordsWriter(schema, path)
 
+    def handed_on(self, former: str, latter: str) -> tuple[str, str]:
+        """Return the statistics of two parts, the latter with what both tell of columns."""
+        from engine.connectors.records_parts import hand_on
+
+        return hand_on(former, latter)
+
     def completed(self, output: DecidedOutput, spec: SinkSpec, staged: Sequence[StagedFile]) -> DecidedOutput:
         """Return an output with the manifest that follows from what writers reported."""
         from engine.connectors.records_manifest import MANIFEST_NAME

@@ -63,6 +63,7 @@ SINK_PLACES: Final = {
     "arrow": ("engine.connectors.arrow_format", "ArrowSink"),
     "stream": ("engine.connectors.passing_format", "StreamSink"),
     "discard": ("engine.connectors.passing_format", "DiscardSink"),
+    "iceberg": ("engine.iceberg.iceberg_sink", "IcebergSink"),
 }
 
 

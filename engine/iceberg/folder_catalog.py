@@ -42,7 +42,7 @@ class FolderCatalog(MetastoreCatalog):
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder, warehouse=folder)
-        self._folder = folder
+        self.folder = folder
         self._files = file_system_of(folder)
 
     # ---- tables
@@ -111,7 +111,7 @@ class FolderCatalog(MetastoreCatalog):
         names = Catalog.identifier_to_tuple(identifier)
         if len(names) < 2 or any(name in ("", ".", "..") or "/" in name for name in names):
             raise ValueError(f"{'.'.join(names)} is no name of a namespace and a table")
-        return "/".join((self._folder, *names))
+        return "/".join((self.folder, *names))
 
     def list_tables(self, namespace: Any) -> list[Any]:
         """Return the tables of a namespace."""
@@ -120,7 +120,7 @@ class FolderCatalog(MetastoreCatalog):
 
     def _inside(self, names: Sequence[str]) -> list[tuple[str, bool]]:
         """Return the folders in one, and whether each is a table."""
-        place = "/".join((self._folder, *names))
+        place = "/".join((self.folder, *names))
         found = sorted((each.name, each.path) for each in self._files.entries(place) if each.is_folder)
         return [(name, is_folder(f"{path}/{METADATA}")) for name, path in found]
 
@@ -128,7 +128,7 @@ class FolderCatalog(MetastoreCatalog):
 
     def namespace_exists(self, namespace: Any) -> bool:
         """Return whether there is a namespace; in a store there is any, since it has no folders."""
-        place = "/".join((self._folder, *Catalog.identifier_to_tuple(namespace)))
+        place = "/".join((self.folder, *Catalog.identifier_to_tuple(namespace)))
         return self._files.folders is None or is_folder(place)
 
     def _namespace(self, namespace: Any) -> tuple[str, ...]:
@@ -139,14 +139,14 @@ class FolderCatalog(MetastoreCatalog):
 
     def create_namespace(self, namespace: Any, properties: Any = ()) -> None:
         """Make a namespace, which has no properties."""
-        place = "/".join((self._folder, *Catalog.identifier_to_tuple(namespace)))
+        place = "/".join((self.folder, *Catalog.identifier_to_tuple(namespace)))
         if self._files.folders is not None and not self._files.folders.make_missing(place):
             raise NamespaceAlreadyExistsError(f"Namespace {namespace} already exists")
 
     def drop_namespace(self, namespace: Any) -> None:
         """Remove a namespace without tables."""
         if self._files.folders is not None:
-            self._files.folders.remove_empty(["/".join((self._folder, *self._namespace(namespace)))])
+            self._files.folders.remove_empty(["/".join((self.folder, *self._namespace(namespace)))])
 
     def list_namespaces(self, namespace: Any = ()) -> list[Any]:
         """Return the namespaces in the folder, or in a namespace."""

@@ -121,8 +121,9 @@ def _found(place: _Place, files: Sequence[PlannedFile], schema: pa.Schema, what:
     paths = [local_path(each.file.file_path, _CALL) for each in files]
     splits = tuple(split for each, path in zip(files, paths, strict=True) for split in _splits(each, path))
     known = {path: found for each, path in zip(files, paths, strict=True) if (found := _known(each, place, schema))}
+    name = ".".join(place.table.name()).removeprefix("static-table.")
     options: dict[str, Any] = {
-        "table": ".".join(place.table.name()),
+        "table": name,
         "snapshot": -1 if place.snapshot is None else place.snapshot.snapshot_id,
         "what": what,
         "file_count": len(files),
@@ -132,7 +133,7 @@ def _found(place: _Place, files: Sequence[PlannedFile], schema: pa.Schema, what:
         "plan": place.key,
     }
     spec = FormatSource(
-        "iceberg", tuple(paths), splits, schema.serialize().to_pybytes(), tuple(schema.names), options=options
+        "iceberg", (name,), splits, schema.serialize().to_pybytes(), tuple(schema.names), options=options
     )
     return spec, _statistics(files, schema, place), nullable_schema(_without_ids(schema))
 

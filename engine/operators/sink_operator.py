@@ -25,7 +25,7 @@ from engine.connectors.sink_writer import open_sink_writer
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.formats.registry import sink_format_of
-from engine.formats.sink_format import PacedWriter, SinkWriter, is_paced
+from engine.formats.sink_format import PacedWriter, PartitionedRows, SinkWriter, is_paced
 from engine.graph.deployment import StagedFile
 from engine.graph.operator_descriptor import SinkOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
@@ -63,7 +63,10 @@ class FileSink(ChainedOperator):
         #: writer of the previous file
         self._former: SinkWriter | None = None
         self._schema = to_arrow_schema(self.descriptor.input_schemas[0])
-        self._runs = PartitionRuns(self._schema, self._spec.partition_by) if self._spec.partition_by else None
+        self._runs: PartitionedRows | None = None
+        if self._spec.partition_by:
+            own = sink_format_of(self._spec).runs(self._spec, self._schema)
+            self._runs = own or PartitionRuns(self._schema, self._spec.partition_by)
         #: partition whose file is open
         self._folder = ""
         # Also a subtask without rows has a file, where files are not added to others.
@@ -152,10 +155,9 @@ class FileSink(ChainedOperator):
         self._former, self._writer = writer, None
         staged = self.context.staged_files
         if self._latest >= 0 and statistics_json:
-            from engine.connectors.records_parts import hand_on
-
             former = staged[self._latest]
-            former_json, statistics_json = hand_on(former.statistics_json, statistics_json)
+            handed_on = sink_format_of(self._spec).handed_on
+            former_json, statistics_json = handed_on(former.statistics_json, statistics_json)
             staged[self._latest] = msgspec.structs.replace(former, statistics_json=former_json)
         self._latest = len(staged)
         staged.append(

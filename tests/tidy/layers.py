@@ -69,7 +69,7 @@ CONFINED = {
     "adbc_driver_postgresql": frozenset({"connectors"}),
     "adbc_driver_sqlite": frozenset({"connectors"}),
     "pyiceberg": frozenset({"iceberg"}),
-    "pyiceberg_core": frozenset({"iceberg"}),
+    "pyiceberg_core": frozenset({"expressions"}),
     "pyroaring": frozenset({"iceberg"}),
     "duckdb": frozenset[str](),
     "polars": frozenset({"api"}),

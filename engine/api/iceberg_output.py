@@ -96,7 +96,9 @@ def _check_order(order: Sequence[SortKey], rows: LogicalNode) -> None:
     for key in order:
         data_type = rows.schema.field(key.column).type
         if not is_key_type(data_type):
-            raise SchemaError(f"{_CALL}: column {key.column!r} is {data_type}, which has no order: {key_remedy(data_type)}")
+            raise SchemaError(
+                f"{_CALL}: column {key.column!r} is {data_type}, which has no order: {key_remedy(data_type)}"
+            )
 
 
 def _sorted(rows: LogicalNode, order: tuple[SortKey, ...]) -> LogicalNode:

@@ -34,11 +34,19 @@ def bind_partition_transform(operands: Sequence[Operand], options: Options) -> B
     function = getattr(transform, name)
 
     def transformed(value: Datum) -> Datum:
-        array = as_array(value, 1) if isinstance(value, pa.Scalar) else as_array(value, len(value))
+        array = _aligned(as_array(value, 1) if isinstance(value, pa.Scalar) else as_array(value, len(value)))
         found: pa.Array = function(array, width) if width else function(array)
         return found[0] if isinstance(value, pa.Scalar) else found
 
     return Binding(transformed, (None,))
+
+
+def _aligned(array: pa.Array) -> pa.Array:
+    """Return an array whose values lie at multiples of their width, without which the library ends in a panic."""
+    if not pa.types.is_decimal(array.type):
+        return array
+    address = array.buffers()[1].address
+    return array if address % (array.type.bit_width // 8) == 0 else pa.concat_arrays([array, array.slice(0, 0)])
 
 
 def _void(value: Datum) -> Datum:

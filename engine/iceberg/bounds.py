@@ -72,7 +72,9 @@ def _of_file(metadata: Any, planned: PlannedFile, field: pa.Field) -> tuple[Boun
     nulls = (file.null_value_counts or {}).get(number)
     low, high = (_decoded((each or {}).get(number), field.type) for each in (file.lower_bounds, file.upper_bounds))
     if low is None or high is None or nulls is None:
-        for partition_field, value in zip(metadata.specs()[planned.partition[0]].fields, planned.partition[1], strict=True):
+        for partition_field, value in zip(
+            metadata.specs()[planned.partition[0]].fields, planned.partition[1], strict=True
+        ):
             transform = str(partition_field.transform)
             if partition_field.source_id != number or transform == "void":
                 continue

@@ -3,9 +3,9 @@
     place = described(catalog, "write_iceberg")     CatalogPlace: a name, a folder, or properties without what is secret
     opened(place, "write_iceberg")                  the same object in this process, else the catalog of the place
 
-A catalog with properties that are secrets (credentials, tokens, keys, a password in a URI) is opened in the process that
-was given them alone. On a cluster it is passed by its name, which every process finds in its own configuration of
-pyiceberg: a file ~/.pyiceberg.yaml, or variables such as PYICEBERG_CATALOG__LAKE__URI.
+A catalog with properties that are secrets (credentials, tokens, keys, a password in a URI) is opened in the process
+that was given them, and in no other. On a cluster it is passed by its name, which every process finds in its own
+configuration of pyiceberg: a file ~/.pyiceberg.yaml, or variables such as PYICEBERG_CATALOG__LAKE__URI.
 
 Held by: tests/iceberg/test_catalog_place.py
 """
@@ -51,7 +51,7 @@ def described(catalog: Any, call: str) -> tuple[CatalogPlace, Any]:
     else:
         texts = {key: str(value) for key, value in found.properties.items()}
         shown = {key: _PASSWORD.sub(r"\1@", value) for key, value in texts.items() if not _SECRET.search(key)}
-        place = CatalogPlace(found.name, "", shown, shown != texts or not isinstance(catalog, dict) and not shown)
+        place = CatalogPlace(found.name, "", shown, shown != texts or (not isinstance(catalog, dict) and not shown))
     _opened[msgspec.json.encode(place)] = found
     return place, found
 

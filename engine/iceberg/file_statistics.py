@@ -114,7 +114,9 @@ def _begin(group: pq.RowGroupMetaData) -> int:
     return int(chunk.dictionary_page_offset or chunk.data_page_offset)
 
 
-def data_file(path: str, file: DecidedFile, options: WriteOptions, sort_order_id: int | None, spec: Any, schema: Any) -> Any:
+def data_file(
+    path: str, file: DecidedFile, options: WriteOptions, sort_order_id: int | None, spec: Any, schema: Any
+) -> Any:
     """Return a file as pyiceberg's manifests have it."""
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog, PropertiesUpdateSummary
 from pyiceberg.exceptions import (
@@ -35,6 +35,10 @@ from engine.iceberg.tables import HINT, METADATA, newest_metadata
 from engine.storage.file_systems import file_system_of, is_folder
 
 _VERSION = re.compile(r".*/v?(\d+)")
+
+
+def _response(metadata: Any, location: str) -> CommitTableResponse:
+    return CommitTableResponse(**{"metadata": metadata, "metadata-location": location})
 
 
 class FolderCatalog(MetastoreCatalog):
@@ -84,12 +88,12 @@ class FolderCatalog(MetastoreCatalog):
         number = 1
         if current is not None:
             if staged.metadata == current.metadata:
-                return CommitTableResponse(metadata=current.metadata, metadata_location=current.metadata_location)
+                return _response(current.metadata, current.metadata_location)
             version = _VERSION.match(current.metadata_location)
             assert version is not None
             number = int(version[1]) + 1
         location = self._write_version(place, number, staged.metadata, CommitFailedException)
-        return CommitTableResponse(metadata=staged.metadata, metadata_location=location)
+        return _response(staged.metadata, location)
 
     def _write_version(self, place: str, number: int, metadata: Any, conflict: type[Exception]) -> str:
         """Make the metadata file of a version, and the hint; the exception ``conflict`` where it is there."""
@@ -160,22 +164,22 @@ class FolderCatalog(MetastoreCatalog):
 
     # ---- what a folder has not
 
-    def _refuse(self, what: str) -> Any:
+    def _refuse(self, what: str) -> NoReturn:
         raise NotImplementedError(f"a folder's catalog has no {what}")
 
     def rename_table(self, from_identifier: Any, to_identifier: Any) -> Table:
         """Refuse: a table's metadata has its place."""
-        return self._refuse("renamed tables")
+        self._refuse("renamed tables")
 
     def register_table(self, identifier: Any, metadata_location: str, overwrite: bool = False) -> Table:
         """Refuse: a table lies in the folder of its name."""
-        return self._refuse("registered tables")
+        self._refuse("registered tables")
 
     def update_namespace_properties(
         self, namespace: Any, removals: Any = None, updates: Any = ()
     ) -> PropertiesUpdateSummary:
         """Refuse: a folder has no properties."""
-        return self._refuse("properties of namespaces")
+        self._refuse("properties of namespaces")
 
     def list_views(self, namespace: Any) -> list[Any]:
         """Return no views."""
@@ -191,8 +195,8 @@ class FolderCatalog(MetastoreCatalog):
 
     def register_view(self, identifier: Any, metadata_location: str) -> Any:
         """Refuse: there are no views."""
-        return self._refuse("views")
+        self._refuse("views")
 
     def load_view(self, identifier: Any) -> Any:
         """Refuse: there are no views."""
-        return self._refuse("views")
+        self._refuse("views")

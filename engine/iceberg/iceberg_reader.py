@@ -136,4 +136,4 @@ def _groups_of(footer: pq.FileMetaData, split: SourceSplit) -> range:
 def _begin(group: pq.RowGroupMetaData) -> int:
     """Return the byte at which a row group begins."""
     chunk = group.column(0)
-    return min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+    return int(chunk.dictionary_page_offset or chunk.data_page_offset)

@@ -25,10 +25,10 @@ from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit
 from engine.iceberg.arrow_types import FIELD_ID, to_arrow
 from engine.iceberg.bounds import constant_text, file_bounds
 from engine.iceberg.planned_files import PlannedFile, planned
+from engine.records.arrow_functions import pc
 from engine.records.plain_types import nullable_schema
 from engine.statistics.bounds_predicate import highest, lowest, null_count
 from engine.statistics.column_statistics import plain_bound
-from engine.records.arrow_functions import pc
 
 #: hidden columns of files that have equality deletes, with ids that no table has
 SEQUENCE: Final = "__iceberg_sequence_number"
@@ -207,7 +207,10 @@ def _statistics(files: Sequence[PlannedFile], schema: pa.Schema, place: _Place) 
         nulls = bounds.column(null_count(field.name))
         fraction = None if nulls.null_count or not rows else float((pc.sum(nulls).as_py() or 0) / rows)
         columns[field.name] = ColumnStatistics(
-            null_fraction=fraction, average_width_bytes=width if _is_wide(field.type) else None, minimum=low, maximum=high
+            null_fraction=fraction,
+            average_width_bytes=width if _is_wide(field.type) else None,
+            minimum=low,
+            maximum=high,
         )
     is_exact = not any(each.has_deletes for each in files)
     return SourceStatistics(float(rows), rows * row_bytes, "iceberg manifests", is_exact=is_exact, columns=columns)

@@ -27,8 +27,8 @@ from engine.errors import EngineError, PlanError
 from engine.files.paths import local_path
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
-from engine.ids import JobId
 from engine.iceberg.write_options import WriteOptions, decoded, options_of
+from engine.ids import JobId
 from engine.storage.file_systems import file_system_of, folders_of, is_folder
 
 _CALL: Final = "write_iceberg"

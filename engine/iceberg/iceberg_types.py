@@ -74,7 +74,10 @@ def _nested(data_type: pa.DataType, numbers: Iterator[int]) -> Any:
     from pyiceberg import types as iceberg
 
     if pa.types.is_struct(data_type):
-        fields = [iceberg.NestedField(next(numbers), each.name, _type(each.type, numbers), required=False) for each in data_type]
+        fields = [
+            iceberg.NestedField(next(numbers), each.name, _type(each.type, numbers), required=False)
+            for each in data_type
+        ]
         return iceberg.StructType(*fields)
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         number = next(numbers)

@@ -72,13 +72,11 @@ class IcebergWriter:
         self._required = options.required
         self._uuids = options.uuids
         self._schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(options.schema_ipc))
-        self._collector = Collector(options) if former is None else former._collector
-        self._nans = {
-            field.name: (field_id(field), 0) for field in self._schema if pa.types.is_floating(field.type)
-        }
+        self._collector: Collector = Collector(options) if former is None else former._collector
+        self._nans = {field.name: (field_id(field), 0) for field in self._schema if pa.types.is_floating(field.type)}
         codec, wanted = spec.compression or "zstd", spec.target_file_bytes
         known = None if former is None else former._file
-        self._file = ParquetWriter(
+        self._file: ParquetWriter = ParquetWriter(
             self._schema, path, codec, spec.compression_level, wanted_bytes=wanted, former=known
         )
 
@@ -91,7 +89,9 @@ class IcebergWriter:
         """Append rows."""
         for name in self._required:
             if batch.column(name).null_count:
-                raise DataError(f"write_iceberg: column {name!r} is required, and a row has null there; fill it, or filter")
+                raise DataError(
+                    f"write_iceberg: column {name!r} is required, and a row has null there; fill it, or filter"
+                )
         for name, (number, count) in self._nans.items():
             found = pc.sum(pc.is_nan(batch.column(name))).as_py() or 0
             self._nans[name] = (number, count + found)

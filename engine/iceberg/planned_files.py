@@ -130,7 +130,9 @@ def _hashable(value: Any) -> Any:
 def _check(file: Any, call: str) -> None:
     kind = str(file.file_format.value)
     if kind not in ("PARQUET", "PUFFIN"):
-        raise NotYetSupportedError(f"{call}: {file.file_path} is {kind}; rewrite the table's files as Parquet, reading {kind}")
+        raise NotYetSupportedError(
+            f"{call}: {file.file_path} is {kind}; rewrite the table's files as Parquet, reading {kind}"
+        )
     if file.key_metadata:
         raise NotYetSupportedError(f"{call}: {file.file_path} is encrypted, which")
 
@@ -158,9 +160,7 @@ def _with_deletes(key: str, entries: list[PlannedFile]) -> FilePlan:
         found = [*by_path.get(path, ()), *by_partition.get(each.partition, ())]
         deletes = [] if vector is not None else [one.file for one in found if _is_for(one, each)]
         values = {tuple(sorted(one.file.equality_ids)) for one in equality if deletes_values_of(one, each)}
-        files.append(
-            each._replace(position_deletes=tuple(deletes), vector=vector, equality=frozenset(values))
-        )
+        files.append(each._replace(position_deletes=tuple(deletes), vector=vector, equality=frozenset(values)))
     oldest = min((each.sequence_number for each in data), default=0)
     return FilePlan(key, tuple(files), tuple(each for each in equality if each.sequence_number > oldest))
 

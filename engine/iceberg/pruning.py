@@ -92,8 +92,8 @@ def _equal_to(part: Expression) -> list[tuple[str, list[Any]]]:
         case Call(function="equal", arguments=(Literal(value=value), ColumnRef(name=name))):
             return [(name, [value])]
         case Call(function="is_in", arguments=(ColumnRef(name=name), *members)) if len(members) <= _MEMBERS_MAX:
-            if all(isinstance(each, Literal) for each in members):
-                return [(name, [each.value for each in members])]
+            values = [each.value for each in members if isinstance(each, Literal)]
+            return [(name, values)] if len(values) == len(members) else []
     return []
 
 
@@ -152,7 +152,9 @@ def _alone(found: ParquetSource, paths: Sequence[str]) -> ParquetSource:
     """Return a source of all row groups, where there are few files: a sample of all rows is known as such."""
     if len(found.splits) > _SAMPLED_FILES:
         return found
-    groups = [SourceSplit(path, each, each + 1, 1) for path in paths for each in range(read_footer(path).num_row_groups)]
+    groups = [
+        SourceSplit(path, each, each + 1, 1) for path in paths for each in range(read_footer(path).num_row_groups)
+    ]
     return msgspec.structs.replace(found, splits=tuple(groups))
 
 
@@ -163,4 +165,6 @@ def _is_alike(spec: FormatSource, path: str, names: Collection[str]) -> bool:
     fields = [schema.field(name) for name in names]
     columns = FileColumns(found, fields, {}, str(spec.options["mapping"]), path)
     is_simple = {*names} <= columns.simple
-    return is_simple and all(field.name in found.names and found.field(field.name).type == field.type for field in fields)
+    return is_simple and all(
+        field.name in found.names and found.field(field.name).type == field.type for field in fields
+    )

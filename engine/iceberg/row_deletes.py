@@ -54,7 +54,9 @@ def _of_file(path: str, file_uri: str) -> list[pa.Array]:
     footer = read_footer(path)
     names = [footer.schema.column(index).path for index in range(len(footer.schema))]
     if _PATH not in names or _POSITION not in names:
-        raise DataError(f"file {path}: a position delete file has columns file_path and pos; this one has {', '.join(names)}")
+        raise DataError(
+            f"file {path}: a position delete file has columns file_path and pos; this one has {', '.join(names)}"
+        )
     split = SourceSplit(path, 0, footer.num_row_groups, footer.serialized_size)
     predicate = Call("equal", (ColumnRef(_PATH), make_literal(file_uri)))
     reader = ParquetReader(ParquetSource((path,), (split,), (_POSITION,), predicate=predicate), (split,))

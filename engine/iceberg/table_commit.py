@@ -59,15 +59,22 @@ def committed(options: WriteOptions, folder: str, files: Sequence[DecidedFile], 
         if known is not None:
             return known
         if table is not None and options.is_new:
-            raise OutputTakenError(f"table {options.table} was made by another program while the job ran; it was left as it is")
+            raise OutputTakenError(
+                f"table {options.table} was made by another program while the job ran; it was left as it is"
+            )
         try:
             return _commit(catalog, table, options, folder, files, job_id, mode)
-        except (CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError, ValidationException) as error:
+        except (
+            CommitFailedException,
+            CommitStateUnknownException,
+            TableAlreadyExistsError,
+            ValidationException,
+        ) as error:
             reason = str(error).partition("\n")[0]
         time.sleep(random.uniform(0, min(_WAIT_S_MAX, 0.05 * 2**attempt)))  # noqa: S311 - it is no secret
     raise JobExecutionError(
-        f"table {options.table}: other writers were faster than each of {_TRIES} commits ({reason}); the files are there,"
-        " and the job can be run again"
+        f"table {options.table}: other writers were faster than each of {_TRIES} commits ({reason}); the files are"
+        " there, and the job can be run again"
     )
 
 

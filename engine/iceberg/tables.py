@@ -67,7 +67,9 @@ def load_table(table: Any, catalog: Any, call: str) -> Any:
     if not isinstance(table, str | os.PathLike):
         if hasattr(table, "metadata_location") and hasattr(table, "scan"):
             return table
-        raise ConfigurationError(f"{call}: table= is a name, a path, or a pyiceberg Table, and not {type(table).__name__}")
+        raise ConfigurationError(
+            f"{call}: table= is a name, a path, or a pyiceberg Table, and not {type(table).__name__}"
+        )
     name = os.fspath(table)
     with placed_errors(call, name):
         if catalog is not None:
@@ -97,7 +99,8 @@ def load_catalog(catalog: Any, call: str) -> Any:
     except (ValueError, TypeError) as error:
         raise ConfigurationError(
             f"{call}: the catalog cannot be opened ({_first_line(error)}); catalog= is a pyiceberg Catalog, its name in"
-            " pyiceberg's configuration, its properties such as {'type': 'sql', 'uri': ..., 'warehouse': ...}, or a folder"
+            " pyiceberg's configuration, its properties, such as {'type': 'sql', 'uri': ..., 'warehouse': ...}, or a"
+            " folder"
         ) from None
 
 
@@ -155,7 +158,9 @@ def _moment(as_of: Any, call: str) -> datetime:
     try:
         found = as_of if isinstance(as_of, datetime) else datetime.fromisoformat(as_of)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"{call}: as_of={as_of!r}: pass a datetime, or a text such as '2026-11-28 12:00:00'") from None
+        raise ConfigurationError(
+            f"{call}: as_of={as_of!r}: pass a datetime, or a text such as '2026-11-28 12:00:00'"
+        ) from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 

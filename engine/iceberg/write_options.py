@@ -1,4 +1,4 @@
-"""WriteOptions: what tasks, and the leader that commits, have to know of a table that is written; in ``SinkSpec.options``.
+"""WriteOptions: what tasks, and the leader that commits, have to know of a table; in ``SinkSpec.options``.
 
 Held by: tests/iceberg/test_write_iceberg.py
 """

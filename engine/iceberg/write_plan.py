@@ -85,16 +85,20 @@ def write_plan(request: WriteRequest, schema: pa.Schema) -> WritePlan:
 
 def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, is_there: bool) -> WritePlan:
     if metadata.format_version > 2:
-        raise NotYetSupportedError(f"{_CALL}({request.table!r}): a table of version {metadata.format_version}, written by pyiceberg,")
+        raise NotYetSupportedError(
+            f"{_CALL}({request.table!r}): a table of version {metadata.format_version}, written by pyiceberg,"
+        )
     location = metadata.location.rstrip("/")
     if file_system_of(local_path(location, _CALL)) is not LOCAL:
-        raise NotYetSupportedError(f"{_CALL}({request.table!r}) to {location}; a table whose warehouse is a folder is written, this")
+        raise NotYetSupportedError(
+            f"{_CALL}({request.table!r}) to {location}; a table whose warehouse is a folder is written, this"
+        )
     schema, spec, order = metadata.schema(), metadata.spec(), metadata.sort_order()
     if is_there and request.partition_by is not None and _terms(request.partition_by) != _spec_terms(spec, schema):
         shown = ", ".join(_shown(term) for term in _spec_terms(spec, schema)) or "nothing"
         raise ConfigurationError(
-            f"{_CALL}({request.table!r}): partition_by: the table is partitioned by {shown}; leave it out, or change the"
-            " table's specification"
+            f"{_CALL}({request.table!r}): partition_by: the table is partitioned by {shown}; leave it out, or change"
+            " the table's specification"
         )
     if request.mode == "overwrite_partitions" and spec.is_unpartitioned():
         raise ConfigurationError(f"{_CALL}: mode='overwrite_partitions' needs a table with partitions")
@@ -103,7 +107,8 @@ def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, 
     _check_rows(request.table, rows, arrow_schema, required)
     terms = _spec_terms(spec, schema)
     hidden = tuple(
-        Hidden(f"__partition_{index}", source, transform, width) for index, (transform, width, source) in enumerate(terms)
+        Hidden(f"__partition_{index}", source, transform, width)
+        for index, (transform, width, source) in enumerate(terms)
     )
     sort_by, is_table_order = _sort_columns(request, order, schema, arrow_schema)
     options = WriteOptions(
@@ -120,7 +125,9 @@ def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, 
         uuids=tuple(field.name for field in schema.fields if str(field.field_type) == "uuid"),
     )
     size = int(metadata.properties.get("write.target-file-size-bytes", _TARGET_BYTES))
-    return WritePlan(options, pa.schema([pa.field(each.name, each.type) for each in arrow_schema]), hidden, sort_by, size)
+    return WritePlan(
+        options, pa.schema([pa.field(each.name, each.type) for each in arrow_schema]), hidden, sort_by, size
+    )
 
 
 def _unsorted() -> Any:
@@ -146,10 +153,14 @@ def _new_metadata(catalog: Any, request: WriteRequest, rows: pa.Schema) -> Any:
 
     namespace = Catalog.namespace_from(request.table)
     if not namespace:
-        raise ConfigurationError(f"{_CALL}({request.table!r}): a table's name has its namespace before it: 'sales.orders'")
+        raise ConfigurationError(
+            f"{_CALL}({request.table!r}): a table's name has its namespace before it: 'sales.orders'"
+        )
     if not catalog.namespace_exists(namespace):
         name = ".".join(namespace)
-        raise PlanError(f"{_CALL}({request.table!r}): there is no namespace {name!r}; make it: catalog.create_namespace({name!r})")
+        raise PlanError(
+            f"{_CALL}({request.table!r}): there is no namespace {name!r}; make it: catalog.create_namespace({name!r})"
+        )
     schema = assign_fresh_schema_ids(iceberg_schema(rows, _CALL))
     ids = {field.name: field.field_id for field in schema.fields}
     fields = []
@@ -159,7 +170,9 @@ def _new_metadata(catalog: Any, request: WriteRequest, rows: pa.Schema) -> Any:
         found = parse_transform(f"{transform}[{width}]" if width else transform)
         kind = schema.find_field(source).field_type
         if not found.can_transform(kind):
-            raise SchemaError(f"{_CALL}: partition_by: {transform} has no values for column {source!r}, which is {kind}")
+            raise SchemaError(
+                f"{_CALL}: partition_by: {transform} has no values for column {source!r}, which is {kind}"
+            )
         name = source if transform == "identity" else f"{source}_{_SUFFIXES.get(transform, transform)}"
         fields.append(PartitionField(ids[source], 1000 + index, found, name))
     for name in request.sort_by or ():
@@ -184,8 +197,8 @@ def _term(text: str) -> tuple[str, int, str]:
     transform, width, source = found[1].lower(), int(found[2] or 0), found[3]
     if transform not in _TRANSFORMS or (width > 0) is not (transform in ("bucket", "truncate")):
         raise ConfigurationError(
-            f"{_CALL}: partition_by={text!r}: write a column, or one of year(c), month(c), day(c), hour(c), bucket(n, c),"
-            " truncate(n, c), identity(c) and void(c)"
+            f"{_CALL}: partition_by={text!r}: write a column, or one of year(c), month(c), day(c), hour(c), bucket(n,"
+            " c), truncate(n, c), identity(c) and void(c)"
         )
     return transform, width, source
 
@@ -210,7 +223,7 @@ def _spec_terms(spec: Any, schema: Any) -> list[tuple[str, int, str]]:
 
 def _sort_columns(request: WriteRequest, order: Any, schema: Any, columns: pa.Schema) -> tuple[tuple[str, ...], bool]:
     """Return the columns by which rows are sorted, and whether that is the table's order."""
-    known = []
+    known: list[str] = []
     for field in order.fields:
         is_plain = str(field.transform) == "identity" and field.direction.value == "asc"
         name = schema.find_column_name(field.source_id)
@@ -232,12 +245,14 @@ def _check_rows(table: str, rows: pa.Schema, columns: pa.Schema, required: Seque
     extra = [name for name in rows.names if name not in columns.names]
     if extra:
         raise SchemaError(
-            f"{_CALL}({table!r}): the table has no column {', '.join(map(repr, extra))}; select others, or add it to the"
-            " table: table.update_schema()"
+            f"{_CALL}({table!r}): the table has no column {', '.join(map(repr, extra))}; select others, or add it to"
+            " the table: table.update_schema()"
         )
     missing = [name for name in required if name not in rows.names]
     if missing:
-        raise SchemaError(f"{_CALL}({table!r}): the rows have no column {', '.join(map(repr, missing))}, which is required")
+        raise SchemaError(
+            f"{_CALL}({table!r}): the rows have no column {', '.join(map(repr, missing))}, which is required"
+        )
     for field in rows:
         wanted = columns.field(field.name).type
         if not _fits(field.type, wanted):
@@ -260,4 +275,4 @@ def _fits(own: pa.DataType, wanted: pa.DataType) -> bool:
     is_text = pa.types.is_large_string(own) and pa.types.is_string(wanted)
     is_binary = (pa.types.is_large_binary(own) or pa.types.is_fixed_size_binary(own)) and pa.types.is_binary(wanted)
     is_number = pa.types.is_integer(own) or pa.types.is_floating(own) or pa.types.is_decimal(own)
-    return is_text or is_binary or (is_number and common_type(own, wanted) == wanted)
+    return bool(is_text or is_binary) or (is_number and common_type(own, wanted) == wanted)

@@ -1,4 +1,4 @@
-"""A catalog in a SQLite file, and an environment that reads its tables."""
+"""A catalog in a SQLite file, and an environment that reads and writes its tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 from engine import Environment
+from engine.minicluster.mini_cluster import close_mini_clusters
+from tests.integration.conftest import nothing_is_left_by_the_module
+
+__all__ = ["nothing_is_left_by_the_module"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> None:
+    """Clusters live as long as a module here; the module's own check comes at its end."""
 
 
 @pytest.fixture
@@ -26,7 +35,9 @@ def catalog(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def env() -> Iterator[Environment]:
+def env(nothing_is_left_by_the_module: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     """Return an environment for all tests of a module."""
-    with Environment(config={"parallelism.default": 2}) as found:
+    spill = tmp_path_factory.mktemp("spill")
+    with Environment(config={"parallelism.default": 2, "io.tmp.dirs": str(spill)}) as found:
         yield found
+    close_mini_clusters()

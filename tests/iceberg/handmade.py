@@ -72,7 +72,9 @@ def _delete_file(table: Any, path: str, **values: Any) -> DataFile:
 def position_deletes(table: Any, rows: Sequence[tuple[str, int]], **values: Any) -> DataFile:
     """Return a file of position deletes: rows of (data file, position)."""
     path = f"{local(table.location())}/data/{uuid.uuid4()}-deletes.parquet"
-    columns = pa.table({"file_path": [each[0] for each in rows], "pos": pa.array([each[1] for each in rows], pa.int64())})
+    columns = pa.table(
+        {"file_path": [each[0] for each in rows], "pos": pa.array([each[1] for each in rows], pa.int64())}
+    )
     pq.write_table(columns, path)
     return _delete_file(table, path, content=DataFileContent.POSITION_DELETES, record_count=len(rows), **values)
 

@@ -58,7 +58,9 @@ def test_deletes_of_a_partition_apply_to_its_rows_alone(catalog: Any, env: Envir
         update.add_field("name", IdentityTransform(), "name")
     table.append(_rows(id=[1, 1, 2], name=["a", "b", "a"]))
     (manifest,) = table.refresh().current_snapshot().manifests(table.io)
-    partitions = {each.data_file.partition[0]: each.data_file.partition for each in manifest.fetch_manifest_entry(table.io)}
+    partitions = {
+        each.data_file.partition[0]: each.data_file.partition for each in manifest.fetch_manifest_entry(table.io)
+    }
     add_deletes(table, [equality_deletes(table, _rows(id=[1]), [1], partition=partitions["a"])])
     assert _found(env, catalog) == [(1, "b"), (2, "a")]
 

@@ -370,12 +370,14 @@ def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
     """Return a sink that adds files, once more held against those that are there."""
     if not isinstance(sink.operator, Sink) or not sink.operator.spec.mode:
         return sink
+    spec = sink.operator.spec
+    entry = sink_format_of(spec)
+    if not entry.is_of_files:
+        return sink
     from engine.api.added_files import like_what_is_there
 
-    spec = sink.operator.spec
-    writer = sink_format_of(spec).call
     return replace(
-        sink, operator=replace(sink.operator, spec=like_what_is_there(spec, sink.schema, writer, warns=False))
+        sink, operator=replace(sink.operator, spec=like_what_is_there(spec, sink.schema, entry.call, warns=False))
     )
 
 

@@ -24,6 +24,7 @@ class IcebergSink(SinkFormat):
 
     name = "iceberg"
     extension = "parquet"
+    is_of_files = False
     modules = ("engine.iceberg.iceberg_writer",)
 
     def target(self, spec: SinkSpec) -> OutputTarget:

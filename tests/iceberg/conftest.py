@@ -18,8 +18,11 @@ __all__ = ["nothing_is_left_by_the_module"]
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left_behind() -> None:
-    """Clusters live as long as a module here; the module's own check comes at its end."""
+def nothing_is_left_behind() -> Iterator[None]:
+    """Clusters live as long as a module here, whose own check comes at its end; pyiceberg's threads go at once."""
+    yield
+    ExecutorFactory.get_or_create().shutdown()
+    ExecutorFactory._instance = None
 
 
 @pytest.fixture
@@ -29,9 +32,6 @@ def catalog(tmp_path: Path) -> Iterator[Any]:
     found.create_namespace("db")
     yield found
     found.close()
-    # pyiceberg keeps its threads for the next call.
-    ExecutorFactory.get_or_create().shutdown()
-    ExecutorFactory._instance = None
 
 
 @pytest.fixture(scope="module")

@@ -79,6 +79,7 @@ class Environment(SourceCalls, HasOtherNames):
             report_uncaught()
         self._sinks: list[LogicalNode] = []
         self._tables: dict[str, DataSet] = {}
+        self._catalogs: dict[str, Any] = {}
         self._bad_row_paths: set[str] = set()
         self._folder: ProcessFolder | None = None
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
@@ -157,6 +158,19 @@ class Environment(SourceCalls, HasOtherNames):
     def tables(self) -> Mapping[str, DataSet]:
         """Data sets that are registered, by name."""
         return self._tables
+
+    def attach(self, name: str, catalog: Any) -> None:
+        """Give a catalog of Iceberg, as ``read_iceberg`` takes it, a name for SQL: ``FROM name.db.table``."""
+        from engine.iceberg.tables import load_catalog
+
+        if not isinstance(name, str) or not name.isidentifier():
+            raise SchemaError(f"attach({name!r}): expected a name of letters, digits and _")
+        self._catalogs[name.lower()] = load_catalog(catalog, "attach")
+
+    @property
+    def catalogs(self) -> Mapping[str, Any]:
+        """Catalogs that are attached, by name."""
+        return self._catalogs
 
     def sql(self, query: str) -> DataSet:
         """Return the data set of a query over registered data sets (the extra ``sql``); it runs when it is used."""

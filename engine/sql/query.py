@@ -2,6 +2,7 @@
 
     FROM sales                    the data set of env.register("sales", ...)
     FROM 'sales/*.parquet'        what read_table makes of the path
+    FROM lake.sales.orders        the table of a catalog, env.attach("lake", ...)
 
 Held by: tests/sql/test_queries.py
 """
@@ -19,6 +20,7 @@ from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.errors import EngineError, NotYetSupportedError, PlanError
 from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden, placed_store_errors
+from engine.sql.attached import with_attached
 from engine.sql.constants import NoFunctionError, NoValueError
 from engine.sql.datafusion_planner import plan_query
 from engine.sql.lost_meaning import plain_words
@@ -40,7 +42,8 @@ _NO_PATH: Final = re.compile(
 
 def query_data_set(text: str, environment: Environment) -> DataSet:
     """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one."""
-    tables = dict(environment.tables)
+    text, attached = with_attached(text, environment)
+    tables = {**environment.tables, **attached}
     for path in paths_in(text):
         if path not in tables:
             tables[path] = read_table(environment, path)

@@ -171,7 +171,7 @@ class SinkFormat(ABC):
         return target_of_path(spec.path)
 
     def runs(self, spec: SinkSpec, schema: pa.Schema) -> PartitionedRows | None:
-        """Return what divides sorted rows by their partitions; None: folders are named after values."""
+        """Return the division of sorted rows by their partitions; None: folders are named after values."""
         return None
 
     def handed_on(self, former: str, latter: str) -> tuple[str, str]:

@@ -151,6 +151,8 @@ def evolved(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
         if not children:
             return pa.nulls(len(array), field.type) if array.null_count else array
         return pa.StructArray.from_arrays(children, fields=list(field.type), mask=pc.is_null(array))
+    if pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type):
+        array = pc.cast(array, pa.list_(array.type.value_field))  # whose offsets are those of the table's lists
     buffers = array.buffers()[:2]
     if pa.types.is_map(field.type):
         key_field, item_field = own.type.key_field, own.type.item_field

@@ -1,4 +1,4 @@
-"""What a manifest says of a data file, told by the task that wrote it: in ``StagedFile.statistics_json``.
+"""Statistics of a data file for its manifest, from the task that wrote it: in ``StagedFile.statistics_json``.
 
     collector = Collector(options)                   of a sink, once
     collector.statistics(footer, nans) -> str        JSON of FileStatistics

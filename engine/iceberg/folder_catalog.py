@@ -31,7 +31,7 @@ from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
-from engine.iceberg.tables import HINT, METADATA, newest_metadata
+from engine.iceberg.metadata_files import HINT, METADATA, newest_metadata
 from engine.storage.file_systems import file_system_of, is_folder
 
 _VERSION = re.compile(r".*/v?(\d+)")
@@ -186,7 +186,7 @@ class FolderCatalog(MetastoreCatalog):
         return []
 
     def view_exists(self, identifier: Any) -> bool:
-        """Return that there is no view."""
+        """Return False: there are no views."""
         return False
 
     def drop_view(self, identifier: Any) -> None:

@@ -47,7 +47,7 @@ class IcebergReader:
         self._taken: Iterator[SourceSplit] = iter(splits)
         self._new_space = new_space
         self._schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
-        #: What is known of single files beside their columns: uri, deletes and constants.
+        #: Facts about single files beside their columns: uri, deletes and constants.
         self._files: dict[str, dict[str, Any]] = json.loads(str(spec.options["files"]))
         self._mapping = str(spec.options["mapping"])
         self._reader: ParquetReader | None = None

@@ -32,7 +32,7 @@ class IcebergSink(SinkFormat):
         return target_named("iceberg")
 
     def runs(self, spec: SinkSpec, schema: pa.Schema) -> PartitionedRows:
-        """Return what divides rows by the values of partitions."""
+        """Return the division of rows by the values of partitions."""
         from engine.iceberg.iceberg_writer import IcebergRuns
 
         return IcebergRuns(schema, spec.partition_by)

@@ -153,7 +153,7 @@ def _splits(planned_file: PlannedFile, path: str) -> Iterator[SourceSplit]:
 
 
 def _known(planned_file: PlannedFile, place: _Place, schema: pa.Schema) -> dict[str, Any]:
-    """Return what a task has to know of a file beside its columns."""
+    """Return the facts about a file that a task needs beside its columns."""
     file, found = planned_file.file, {}
     vector = planned_file.vector
     if vector is not None:
@@ -196,7 +196,7 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
 
 
 def _statistics(files: Sequence[PlannedFile], schema: pa.Schema, place: _Place) -> SourceStatistics:
-    """Return what manifests say of all files together."""
+    """Return the statistics of all files together, from manifests."""
     rows = sum(each.file.record_count for each in files)
     bounds = file_bounds(place.table.metadata, files, schema, schema.names)
     columns, row_bytes = {}, 0.0

@@ -6,7 +6,7 @@
     int64, uint32                  long       time              time          list, struct, map
     decimal(p, s) to 38 digits     decimal    timestamp         timestamp     with a zone: timestamptz
 
-Nanoseconds are refused in tables of the second version: they are cast by whoever wants microseconds.
+Nanoseconds are refused in tables of the second version: the program casts them to microseconds where these are enough.
 
 Held by: tests/iceberg/test_write_iceberg.py
 """

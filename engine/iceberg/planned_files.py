@@ -53,7 +53,7 @@ class PlannedFile(NamedTuple):
 
 
 class FilePlan(NamedTuple):
-    """What a snapshot is made of."""
+    """The files of a snapshot."""
 
     key: str
     files: tuple[PlannedFile, ...]

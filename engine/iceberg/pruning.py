@@ -1,4 +1,4 @@
-"""What manifests say of the files of a source while a job is planned, and samples of them.
+"""Files of a source that are left out while a job is planned, by what manifests say, and samples of the others.
 
     bounds(spec, names) -> pa.Table                       a row for each split; None where the plan of files is gone
     without_other_buckets(source, schema, predicate)      of ``id = 7`` the files of its bucket alone

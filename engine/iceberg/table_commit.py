@@ -154,10 +154,10 @@ class _Files(_SnapshotProducer["_Files"]):
         self._kept: list[ManifestFile] = []
 
     def _validate_concurrency(self) -> None:
-        """Nothing: what is replaced is found anew for each attempt."""
+        """Do no check: the files that are replaced are found anew for each attempt."""
 
     def _build_delete_files_partition_predicate(self) -> None:
-        """Nothing: files are chosen one by one."""
+        """Make no predicate: files are chosen one by one."""
 
     def _existing_manifests(self) -> list[ManifestFile]:
         return self._kept

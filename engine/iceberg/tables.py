@@ -13,7 +13,6 @@ Held by: tests/iceberg/test_read_iceberg.py
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,13 +21,10 @@ from typing import Any, Final
 from engine.errors import ConfigurationError, DataError, EngineError, PlanError, ResourceError
 from engine.files.paths import local_path
 from engine.iceberg.library import require
-from engine.storage.file_systems import LOCAL, file_system_of, is_folder
+from engine.iceberg.metadata_files import newest_metadata
+from engine.storage.file_systems import is_folder
 
-METADATA: Final = "metadata"
-HINT: Final = "version-hint.text"
 _ENDING: Final = ".metadata.json"
-#: v3.metadata.json, 00003-<uuid>.metadata.json
-_VERSION: Final = re.compile(r"v?(\d+)(?:-.*)?\.(?:gz\.)?metadata\.json\Z")
 
 
 @contextmanager
@@ -114,19 +110,6 @@ def _static_table(place: str, call: str) -> Any:
             raise PlanError(f"{call}({place!r}): the folder has no metadata/ with a file *{_ENDING}; is it a table's?")
         place = found
     return StaticTable.from_metadata(place)
-
-
-def newest_metadata(folder: str) -> str | None:
-    """Return the metadata file of the newest version in a table's folder, None where it has none."""
-    place = f"{folder}/{METADATA}"
-    if not is_folder(place) and file_system_of(place) is LOCAL:
-        return None
-    found = [
-        (int(version[1]), entry.path)
-        for entry in file_system_of(place).entries(place)
-        if (version := _VERSION.match(entry.name))
-    ]
-    return max(found)[1] if found else None
 
 
 def snapshot_of(table: Any, call: str, snapshot_id: int | None, as_of: Any, branch: str | None) -> Any:

@@ -6,6 +6,7 @@
              subqueries into joins)    expression at a time)
 
 query.py            text to data set
+attached.py         tables of catalogs that were attached
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 written_otherwise.py  forms that the planner does not read, in words that it does; tokens.py: a text as tokens
 other_words.py      words and operators of other dialects; rows_compared.py: (a, b) IN (...); using_joins.py: USING and

@@ -63,7 +63,7 @@ def with_attached(text: str, environment: Environment) -> tuple[str, dict[str, D
 
 
 def _hidden(text: str) -> list[tuple[int, int]]:
-    """Return where strings and comments are."""
+    """Return the places of strings and comments."""
     found, end = [], 0
     for piece in pieces(text):
         if is_comment(piece) or piece.startswith("'"):

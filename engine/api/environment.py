@@ -386,7 +386,7 @@ def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
         return sink
     spec = sink.operator.spec
     entry = sink_format_of(spec)
-    if not entry.is_of_files:
+    if entry.is_table:
         return sink
     from engine.api.added_files import like_what_is_there
 

@@ -97,8 +97,8 @@ class SinkFormat(ABC):
     is_passing: ClassVar[bool] = False
     #: flag of files that the client's machine alone sees
     is_of_client: ClassVar[bool] = False
-    #: flag of outputs that are plain files, of which rows that are added have the columns; a table says its own
-    is_of_files: ClassVar[bool] = True
+    #: flag of outputs that are tables, which know their columns themselves
+    is_table: ClassVar[bool] = False
     #: modules that a task needs, loaded beforehand
     modules: ClassVar[tuple[str, ...]] = ()
 

@@ -24,7 +24,7 @@ class IcebergSink(SinkFormat):
 
     name = "iceberg"
     extension = "parquet"
-    is_of_files = False
+    is_table = True
     modules = ("engine.iceberg.iceberg_writer",)
 
     def target(self, spec: SinkSpec) -> OutputTarget:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from pyiceberg.exceptions import (
@@ -156,8 +156,27 @@ class _Files(_SnapshotProducer["_Files"]):
     def _validate_concurrency(self) -> None:
         """Do no check: the files that are replaced are found anew for each attempt."""
 
-    def _build_delete_files_partition_predicate(self) -> None:
-        """Make no predicate: files are chosen one by one."""
+    def _manifests(self) -> list[ManifestFile]:
+        """Return the manifests of the snapshot; pyiceberg's own call would leave threads behind."""
+        deleted = self._deleted_entries()
+        found = []
+        if self._added_data_files:
+            found.append(
+                self._written(self._transaction.table_metadata.spec(), map(self._added, self._added_data_files))
+            )
+        for spec_id in sorted({entry.data_file.spec_id for entry in deleted}):
+            entries = (entry for entry in deleted if entry.data_file.spec_id == spec_id)
+            found.append(self._written(self.spec(spec_id), entries))
+        return [*found, *self._kept]
+
+    def _written(self, spec: PartitionSpec, entries: Iterable[ManifestEntry]) -> ManifestFile:
+        with self.new_manifest_writer(spec) as writer:
+            for entry in entries:
+                writer.add_entry(entry)
+        return writer.to_manifest_file()
+
+    def _added(self, file: DataFile) -> ManifestEntry:
+        return ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=file)
 
     def _existing_manifests(self) -> list[ManifestFile]:
         return self._kept
@@ -186,17 +205,16 @@ class _Files(_SnapshotProducer["_Files"]):
         if not gone:
             self._kept.append(manifest)
         elif left:
-            with self.new_manifest_writer(self.spec(manifest.partition_spec_id)) as writer:
-                for entry in left:
-                    writer.existing(entry)
-            self._kept.append(writer.to_manifest_file())
+            kept = (self._with_status(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id) for entry in left)
+            self._kept.append(self._written(self.spec(manifest.partition_spec_id), kept))
         # Deletes of files that are gone are left out with them.
-        return [self._as_deleted(entry) for entry in gone] if is_data else []
+        status = ManifestEntryStatus.DELETED
+        return [self._with_status(entry, status, self.snapshot_id) for entry in gone] if is_data else []
 
-    def _as_deleted(self, entry: ManifestEntry) -> ManifestEntry:
+    def _with_status(self, entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
         return ManifestEntry.from_args(
-            status=ManifestEntryStatus.DELETED,
-            snapshot_id=self.snapshot_id,
+            status=status,
+            snapshot_id=snapshot_id,
             sequence_number=entry.sequence_number,
             file_sequence_number=entry.file_sequence_number,
             data_file=entry.data_file,

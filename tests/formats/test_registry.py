@@ -38,6 +38,7 @@ SPECS = {
     "records": ParquetSource((), (), ("a",)),
     "arrow": ArrowSource((), (), ("a",), inline=b""),
     "database": FormatSource("database", (), (), b"", ("a",)),
+    "iceberg": FormatSource("iceberg", (), (), b"", ("a",)),
     "paths": PathSource(TextSource((), (), ("line",)), (), (), ("line",), b"", {}),
 }
 

@@ -60,9 +60,7 @@ def test_what_is_not_there_is_refused_by_name(env, tmp_path):
     data = env.from_arrow(ROWS)
     for call in (
         lambda: env.read_delta("x"),
-        lambda: env.read_iceberg("x"),
         lambda: data.write_delta("x"),
-        lambda: data.write_iceberg("x"),
         lambda: data.write_database("x"),
     ):
         with pytest.raises(NotYetSupportedError, match=r"read_|write_"):

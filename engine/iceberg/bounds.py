@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
@@ -44,13 +44,37 @@ _UNKNOWN: Final[Bound] = (None, None)
 def file_bounds(metadata: Any, files: Sequence[PlannedFile], schema: pa.Schema, names: Sequence[str]) -> pa.Table:
     """Return the bounds of some columns, a row for each file; null for what is not known. ``schema``: with ids."""
     columns = {ROW_COUNT: pa.array([each.file.record_count for each in files], pa.int64())}
+    specs = metadata.specs()
     for name in names:
         field = schema.field(name)
-        found = [_of_file(metadata, each, field) for each in files]
-        columns[lowest(name)] = _values([low for (low, _), _ in found], field.type)
-        columns[highest(name)] = _values([high for (_, high), _ in found], field.type)
-        columns[null_count(name)] = pa.array([nulls for _, nulls in found], pa.int64())
+        number = field_id(field)
+        lows = _at_once([_of(each.file.lower_bounds, number) for each in files], field.type)
+        highs = _at_once([_of(each.file.upper_bounds, number) for each in files], field.type)
+        nulls = [_of(each.file.null_value_counts, number) for each in files]
+        if lows is None or highs is None or None in nulls:
+            found = [_of_file(specs, each, field) for each in files]
+            lows = _values([low for (low, _), _ in found], field.type)
+            highs = _values([high for (_, high), _ in found], field.type)
+            nulls = [count for _, count in found]
+        columns[lowest(name)], columns[highest(name)] = lows, highs
+        columns[null_count(name)] = pa.array(nulls, pa.int64())
     return pa.table(columns)
+
+
+def _of(known: Mapping[int, Any] | None, number: int | None) -> Any:
+    return None if known is None or number is None else known.get(number)
+
+
+def _at_once(raw: list[bytes | None], data_type: pa.DataType) -> pa.Array | None:
+    """Return the values of bounds that are all there, without a Python value for each; None: not all are, or can be."""
+    if pa.types.is_integer(data_type) or pa.types.is_temporal(data_type):
+        width = data_type.bit_width // 8
+        if {None if each is None else len(each) for each in raw} == {width}:
+            return pa.Array.from_buffers(data_type, len(raw), [None, pa.py_buffer(b"".join(raw))])  # type: ignore[arg-type]
+    elif pa.types.is_string(data_type) and raw and None not in raw:
+        with suppress(pa.ArrowInvalid):
+            return pc.cast(pa.array(raw, pa.binary()), data_type)
+    return None
 
 
 def _values(values: list[Any], data_type: pa.DataType) -> pa.Array:
@@ -66,15 +90,13 @@ def _number_type(data_type: pa.DataType) -> pa.DataType | None:
     return pa.int32() if data_type.bit_width == 32 else pa.int64()
 
 
-def _of_file(metadata: Any, planned: PlannedFile, field: pa.Field) -> tuple[Bound, int | None]:
+def _of_file(specs: Mapping[int, Any], planned: PlannedFile, field: pa.Field) -> tuple[Bound, int | None]:
     """Return lowest and highest value of a column in a file, and its nulls."""
     file, number = planned.file, field_id(field)
     nulls = (file.null_value_counts or {}).get(number)
     low, high = (_decoded((each or {}).get(number), field.type) for each in (file.lower_bounds, file.upper_bounds))
     if low is None or high is None or nulls is None:
-        for partition_field, value in zip(
-            metadata.specs()[planned.partition[0]].fields, planned.partition[1], strict=True
-        ):
+        for partition_field, value in zip(specs[planned.partition[0]].fields, planned.partition[1], strict=True):
             transform = str(partition_field.transform)
             if partition_field.source_id != number or transform == "void":
                 continue

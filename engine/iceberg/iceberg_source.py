@@ -14,17 +14,16 @@ Held by: tests/iceberg/test_read_iceberg.py
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from engine.files.paths import local_path
 from engine.formats.source_format import FoundSource
 from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit, SourceStatistics
 from engine.iceberg.arrow_types import FIELD_ID, to_arrow
 from engine.iceberg.bounds import constant_text, file_bounds
-from engine.iceberg.planned_files import PlannedFile, planned
+from engine.iceberg.planned_files import PlannedFile, data_path, planned
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import nullable_schema
 from engine.statistics.bounds_predicate import highest, lowest, null_count
@@ -55,6 +54,14 @@ class IcebergScan(NamedTuple):
     plain: FoundSource | None
     marked: FoundSource | None
     deletes: tuple[EqualityDeletes, ...]
+
+
+class _Identity(NamedTuple):
+    """A column of which a partition has the value: its place among the values, its name and type."""
+
+    place: int
+    name: str
+    data_type: pa.DataType
 
 
 class _Place(NamedTuple):
@@ -118,9 +125,11 @@ def _has(schema: Any, number: int) -> bool:
 
 def _found(place: _Place, files: Sequence[PlannedFile], schema: pa.Schema, what: str = "rows") -> FoundSource:
     """Return the source of some files, its statistics, and its schema without ids."""
-    paths = [local_path(each.file.file_path, _CALL) for each in files]
+    paths = [data_path(each.file.file_path) for each in files]
     splits = tuple(split for each, path in zip(files, paths, strict=True) for split in _splits(each, path))
-    known = {path: found for each, path in zip(files, paths, strict=True) if (found := _known(each, place, schema))}
+    identities, is_marked = _identities(place.table.metadata.specs(), schema), SEQUENCE in schema.names
+    facts = (_known(each, identities, is_marked=is_marked) for each in files)
+    known = {path: found for path, found in zip(paths, facts, strict=True) if found}
     name = ".".join(place.table.name()).removeprefix("static-table.")
     options: dict[str, Any] = {
         "table": name,
@@ -152,32 +161,35 @@ def _splits(planned_file: PlannedFile, path: str) -> Iterator[SourceSplit]:
             begin = offset
 
 
-def _known(planned_file: PlannedFile, place: _Place, schema: pa.Schema) -> dict[str, Any]:
+def _known(
+    planned_file: PlannedFile, identities: Mapping[int, Sequence[_Identity]], *, is_marked: bool
+) -> dict[str, Any]:
     """Return the facts about a file that a task needs beside its columns."""
-    file, found = planned_file.file, {}
-    vector = planned_file.vector
-    if vector is not None:
-        found["deletes"] = [[vector.file_path, vector[18], vector[19]]]
+    file = planned_file.file
+    found: dict[str, Any] = {}
+    if planned_file.vector is not None:
+        vector = planned_file.vector
+        found = {"uri": file.file_path, "deletes": [[vector.file_path, vector[18], vector[19]]]}
     elif planned_file.position_deletes:
-        found["deletes"] = [each.file_path for each in planned_file.position_deletes]
-    if found:
-        found["uri"] = file.file_path
-    constants = _constants(planned_file, place, schema)
+        found = {"uri": file.file_path, "deletes": [each.file_path for each in planned_file.position_deletes]}
+    spec_id, values = planned_file.partition
+    constants = {name: constant_text(values[place], data_type) for place, name, data_type in identities[spec_id]}
+    if is_marked:
+        constants |= {SEQUENCE: str(planned_file.sequence_number), PARTITION: repr(planned_file.partition)}
     return {**found, "constants": constants} if constants else found
 
 
-def _constants(planned_file: PlannedFile, place: _Place, schema: pa.Schema) -> dict[str, str | None]:
-    """Return the values of columns that a file may lack: those that its partition is made of, and hidden ones."""
-    spec_id, values = planned_file.partition
-    found: dict[str, str | None] = {}
-    names = {field.metadata[FIELD_ID]: field for field in schema}
-    for field, value in zip(place.table.metadata.specs()[spec_id].fields, values, strict=True):
-        column = names.get(str(field.source_id).encode())
-        if column is not None and str(field.transform) == "identity":
-            found[column.name] = constant_text(value, column.type)
-    if SEQUENCE in schema.names:
-        found |= {SEQUENCE: str(planned_file.sequence_number), PARTITION: repr(planned_file.partition)}
-    return found
+def _identities(specs: Mapping[int, Any], schema: pa.Schema) -> dict[int, list[_Identity]]:
+    """Return the columns that are values of partitions, which files may lack, for each specification."""
+    names = {int(field.metadata[FIELD_ID]): field for field in schema}
+    return {
+        number: [
+            _Identity(place, names[field.source_id].name, names[field.source_id].type)
+            for place, field in enumerate(spec.fields)
+            if field.source_id in names and str(field.transform) == "identity"
+        ]
+        for number, spec in specs.items()
+    }
 
 
 def _without_ids(schema: pa.Schema) -> pa.Schema:

@@ -24,9 +24,9 @@ from engine.commit.decision import DecidedOutput
 from engine.commit.output_target import OutputTarget
 from engine.commit.staging import StagingOwner, is_dead, this_process
 from engine.errors import EngineError, PlanError
-from engine.files.paths import local_path
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
+from engine.iceberg.planned_files import data_path
 from engine.iceberg.write_options import WriteOptions, decoded, options_of
 from engine.ids import JobId
 from engine.storage.file_systems import file_system_of, folders_of, is_folder
@@ -51,7 +51,7 @@ class IcebergTarget(OutputTarget):
 
     def resolved(self, spec: SinkSpec) -> str:
         """Return the folder of the table."""
-        return local_path(options_of(spec).location, _CALL)
+        return data_path(options_of(spec).location.rstrip("/"))
 
     def check(self, spec: SinkSpec, output: str) -> None:
         """Raise PlanError where a table that is to be made is there."""
@@ -171,7 +171,7 @@ def _note(place: str) -> _Note | None:
 def _noted(output: str) -> Iterator[JobId]:
     """Yield the jobs with a note at a table."""
     folder = f"{output}/data"
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         for entry in file_system_of(folder).entries(folder):
             if entry.name.startswith(_PREFIX) and entry.name.endswith(_ENDING):
                 yield JobId(entry.name.removeprefix(_PREFIX).removesuffix(_ENDING))
@@ -192,4 +192,4 @@ def _is_committed(options: WriteOptions, staging: Staging, job_id: JobId) -> boo
         if snapshot_of_job(table, str(job_id)) is not None:
             return True
         plan = planned(table, table.metadata.current_snapshot(), _CALL)
-        return any(local_path(each.file.file_path, _CALL).startswith(f"{staging.path}/") for each in plan.files)
+        return any(data_path(each.file.file_path).startswith(f"{staging.path}/") for each in plan.files)

@@ -81,6 +81,17 @@ def planned(table: Any, snapshot: Any, call: str) -> FilePlan:
     return plan
 
 
+def data_path(location: str) -> str:
+    """Return the path of a file in a plan: its location, without a scheme that means this machine.
+
+    What looks like an escape within it (%2F) is part of its name.
+    """
+    for scheme in ("file://", "file:"):
+        if location.startswith(scheme):
+            return location[len(scheme) :]
+    return location
+
+
 def kept_plan(key: str) -> tuple[Any, FilePlan] | None:
     """Return the table's metadata and a plan of this process, None where it is not kept any more."""
     with _lock:

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from engine.errors import EngineError
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.files.paths import local_path
 from engine.formats.split_pruning import with_splits
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, conjuncts
 from engine.graph.plan import Source
@@ -28,7 +27,7 @@ from engine.graph.source_spec import FormatSource, ParquetSource, SourceSplit, S
 from engine.iceberg.arrow_types import field_id
 from engine.iceberg.bounds import file_bounds
 from engine.iceberg.file_columns import FileColumns
-from engine.iceberg.planned_files import PlannedFile, kept_plan
+from engine.iceberg.planned_files import PlannedFile, data_path, kept_plan
 from engine.parquet.footers import arrow_schema, read_footer
 from engine.parquet.sample import sampled_groups
 from engine.parquet.sample import with_sample as parquet_sample
@@ -60,7 +59,7 @@ def _planned(spec: FormatSource) -> tuple[Any, dict[str, PlannedFile]] | None:
         return None
     metadata, plan = kept
     files = (*plan.files, *plan.equality_deletes)
-    return metadata, {local_path(each.file.file_path, "read_iceberg"): each for each in files}
+    return metadata, {data_path(each.file.file_path): each for each in files}
 
 
 def without_other_buckets(source: Source, schema: PlanSchema, predicate: Expression | None) -> Source:

@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from engine.errors import DataError
 from engine.expressions.literals import make_literal
-from engine.files.paths import local_path
 from engine.graph.expression import Call, ColumnRef
 from engine.graph.source_spec import ParquetSource, SourceSplit
+from engine.iceberg.planned_files import data_path
 from engine.parquet.footers import read_footer
 from engine.parquet.reader import ParquetReader
 from engine.records.arrow_functions import pc
@@ -44,7 +44,7 @@ def deleted_positions(file_uri: str, deletes: Sequence[Any]) -> pa.Array:
     """
     if deletes and not isinstance(deletes[0], str):
         return _of_vector(*deletes[0])
-    found = [batch for path in deletes for batch in _of_file(local_path(path, "read_iceberg"), file_uri)]
+    found = [batch for path in deletes for batch in _of_file(data_path(path), file_uri)]
     positions = pa.concat_arrays([pc.cast(each, pa.int64()) for each in found]) if found else _NONE
     return pc.take(positions, pc.sort_indices(positions)) if len(found) > 1 else positions
 
@@ -70,7 +70,7 @@ def _of_vector(path: str, offset: int, size: int) -> pa.Array:
     """Return the positions of a deletion vector."""
     from pyroaring import BitMap
 
-    place = local_path(path, "read_iceberg")
+    place = data_path(path)
     with file_system_of(place).open_ranges(place) as file:
         blob = file.read_at(offset, size)
     length = int.from_bytes(blob[:4], "big")

@@ -24,10 +24,10 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.common_type import common_type
-from engine.files.paths import local_path
 from engine.iceberg.arrow_types import FIELD_ID, to_arrow
 from engine.iceberg.catalog_place import described
 from engine.iceberg.iceberg_types import iceberg_schema
+from engine.iceberg.planned_files import data_path
 from engine.iceberg.tables import placed_errors
 from engine.iceberg.write_options import WriteOptions
 from engine.storage.file_systems import LOCAL, file_system_of
@@ -89,7 +89,7 @@ def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, 
             f"{_CALL}({request.table!r}): a table of version {metadata.format_version}, written by pyiceberg,"
         )
     location = metadata.location.rstrip("/")
-    if file_system_of(local_path(location, _CALL)) is not LOCAL:
+    if file_system_of(data_path(location)) is not LOCAL:
         raise NotYetSupportedError(
             f"{_CALL}({request.table!r}) to {location}; a table whose warehouse is a folder is written, this"
         )
@@ -119,7 +119,7 @@ def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, 
         schema_json=schema.model_dump_json(),
         partition_json=spec.model_dump_json(),
         sort_json=(order if is_table_order else _unsorted()).model_dump_json(),
-        properties=dict(metadata.properties),
+        properties={**metadata.properties, "format-version": str(metadata.format_version)},
         is_new=request.mode == "error",
         required=required,
         uuids=tuple(field.name for field in schema.fields if str(field.field_type) == "uuid"),

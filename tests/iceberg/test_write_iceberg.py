@@ -248,3 +248,33 @@ def test_files_are_near_the_target_size_and_a_large_partition_is_written_by_seve
     assert 5 <= len(sizes) <= 12
     assert max(sizes) < 2 << 20
     assert table.scan().to_arrow().num_rows == 400_000
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_table_of_each_version_is_made_replaced_and_emptied(catalog: Any, env: Environment, version: str) -> None:
+    rows = pa.table({"id": [1, 2], "k": ["a", "b"]})
+    _written(env, catalog, rows, partition_by="k", properties={"format-version": version})
+    _written(env, catalog, rows.slice(1), mode="append")
+    table = _written(env, catalog, rows.slice(0, 1), mode="overwrite_partitions")
+    assert table.metadata.format_version == int(version)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 2]
+    table = _written(env, catalog, rows.slice(2), mode="overwrite")
+    assert table.scan().to_arrow().num_rows == 0
+    assert env.read_iceberg("db.t", catalog).collect() == []
+
+
+def test_rows_of_none_make_a_table(catalog: Any, env: Environment) -> None:
+    table = _written(env, catalog, pa.table({"id": pa.array([], pa.int64())}))
+    assert table.schema().column_names == ["id"]
+    assert env.read_iceberg("db.t", catalog).count() == 0
+
+
+def test_names_of_columns_and_values_that_are_hard_for_paths(catalog: Any, env: Environment) -> None:
+    values = ["", None, "a/b", "..", "%2F", "x" * 300, "żółw=1", "\n"]
+    rows = pa.table({"a.b": list(range(8)), "day(x)": values, "Ünï cödé/": values})
+    table = _written(env, catalog, rows, partition_by=["identity(day(x))"], sort_by="a.b")
+    assert len(data_files(table)) == 8
+    found = env.read_iceberg("db.t", catalog).sort("a.b").to_arrow()
+    assert found.to_pylist() == rows.to_pylist()
+    assert env.read_iceberg("db.t", catalog).filter(col("day(x)") == "").to_arrow()["a.b"].to_pylist() == [0]
+    assert env.read_iceberg("db.t", catalog).filter(col("day(x)").is_null()).to_arrow()["a.b"].to_pylist() == [1]

@@ -208,10 +208,11 @@ env.execute()
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("place", ["prepare", "publish", "commit", "clean"])
-@pytest.mark.parametrize("side", ["before", "behind"])
+@pytest.mark.parametrize(
+    ("side", "place"), [("behind", "prepare"), ("before", "commit"), ("behind", "commit"), ("before", "clean")]
+)
 def test_a_killed_writer_leaves_the_old_table_or_the_new_one_and_nothing_behind_the_next_job(
-    catalog: Any, env: Environment, tmp_path: Path, place: str, side: str
+    catalog: Any, env: Environment, tmp_path: Path, side: str, place: str
 ) -> None:
     env.from_arrow(_ROWS).write_iceberg("db.t", catalog, partition_by="id")
     env.execute()

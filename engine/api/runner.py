@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 class Runner(Protocol):
     """Takes sinks and runs what a node needs."""
 
+    @property
+    def target(self) -> str:
+        """The target of jobs: local, cluster or spark."""
+        ...
+
     def add_sink(self, sink: LogicalNode) -> None:
         """Add a sink to the next job."""
         ...

@@ -271,6 +271,8 @@ class SourceCalls(ABC):
         from engine.iceberg.tables import load_table, placed_errors, schema_of, snapshot_of
 
         call = "read_iceberg"
+        if self.target == "spark":
+            raise NotYetSupportedError(f"{call} on target spark; run it on local or cluster")
         use_store_settings(self.configuration.storage_texts())
         loaded = load_table(table, catalog, call)
         snapshot = snapshot_of(loaded, call, snapshot_id, as_of, branch)

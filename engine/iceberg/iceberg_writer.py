@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from engine.connectors.partition_runs import PartitionRuns
 from engine.errors import DataError
@@ -26,7 +25,6 @@ from engine.iceberg.file_statistics import Collector
 from engine.iceberg.write_options import options_of
 from engine.parquet.writer import ParquetWriter
 from engine.records.arrow_functions import pc
-from engine.storage.file_systems import file_system_of
 
 
 class IcebergRuns(PartitionRuns):
@@ -68,7 +66,6 @@ class IcebergWriter:
 
     def __init__(self, spec: SinkSpec, path: Path, former: IcebergWriter | None = None) -> None:
         options = options_of(spec)
-        self._path = path
         self._required = options.required
         self._uuids = options.uuids
         self._schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(options.schema_ipc))
@@ -108,11 +105,9 @@ class IcebergWriter:
     def finish(self) -> tuple[int, int, str]:
         """Complete the file; return (rows, bytes, statistics)."""
         row_count, size_bytes, _ = self._file.finish()
-        if not row_count:
+        footer = self._file.footer
+        if not row_count or footer is None:
             return row_count, size_bytes, ""
-        place = str(self._path)
-        with file_system_of(place).open_stream(place) as stream:
-            footer = pq.read_metadata(stream)
         nans = {number: count for number, count in self._nans.values() if number is not None}
         return row_count, size_bytes, self._collector.statistics(footer, nans)
 

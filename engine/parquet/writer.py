@@ -118,6 +118,8 @@ class ParquetWriter:
         self._holds_wide = False
         #: footers of writers that have ended
         self._footers: list[pq.FileMetaData] = []
+        #: footer of the finished file
+        self.footer: pq.FileMetaData | None = None
 
     def _open(self) -> pq.ParquetWriter:
         """Return the writer; the first batch, where there is one, says which columns get a dictionary."""
@@ -222,12 +224,12 @@ class ParquetWriter:
         self._write_group()
         self._open()
         self._end_writer()
-        if len(self._footers) > 1:
+        self.footer, *others = self._footers
+        if others:
             self._go_on_behind()
-            whole, *others = self._footers
             for footer in others:
-                whole.append_row_groups(footer)
-            whole.write_metadata_file(self._file)
+                self.footer.append_row_groups(footer)
+            self.footer.write_metadata_file(self._file)
         self._file.close()
         size_bytes = size_of(str(self._path))
         self._reserved.close()

@@ -178,3 +178,11 @@ def test_without_its_package_the_error_names_the_extra(env: Environment, monkeyp
     monkeypatch.setitem(sys.modules, "pyiceberg", None)
     with pytest.raises(EngineError, match=r"pip install 'drey-engine\[iceberg\]'"):
         env.read_iceberg("db.t")
+
+
+def test_target_spark_is_refused_by_name(catalog: Any) -> None:
+    with Environment(target="spark") as spark:
+        with pytest.raises(NotYetSupportedError, match="read_iceberg on target spark is not supported yet"):
+            spark.read_iceberg("db.t", catalog)
+        with pytest.raises(NotYetSupportedError, match="write_iceberg on target spark is not supported yet"):
+            spark.from_arrow(pa.table({"x": [1]})).write_iceberg("db.t", catalog)

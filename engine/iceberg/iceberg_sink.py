@@ -37,7 +37,9 @@ class IcebergSink(SinkFormat):
 
         return IcebergRuns(schema, spec.partition_by)
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> IcebergWriter:
+    def writer(
+        self, spec: SinkSpec, schema: pa.Schema, path: str | Path, former: SinkWriter | None = None
+    ) -> IcebergWriter:
         """Return the writer of a data file."""
         from engine.iceberg.iceberg_writer import IcebergWriter
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -64,7 +63,7 @@ def _texts(column: pa.Array) -> list[str | None]:
 class IcebergWriter:
     """Writes one data file; its statistics are what a manifest says of it."""
 
-    def __init__(self, spec: SinkSpec, path: Path, former: IcebergWriter | None = None) -> None:
+    def __init__(self, spec: SinkSpec, path: Any, former: IcebergWriter | None = None) -> None:
         options = options_of(spec)
         self._required = options.required
         self._uuids = options.uuids

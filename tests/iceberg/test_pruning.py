@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -37,6 +38,14 @@ def _table(catalog: Any, parts: list[list[Any]], data_type: pa.DataType, transfo
     for number, part in enumerate(parts):
         table.append(pa.table({"v": pa.array(part, data_type), "n": [number] * len(part)}, schema=schema))
     return table
+
+
+#: cases that every run takes
+_QUICK = {"zone", "truncate text", "null", "decimal", "bucket", "nan is the greatest", "cut text"}
+
+
+def _marked(names: Iterable[str]) -> list[Any]:
+    return [name if name in _QUICK else pytest.param(name, marks=pytest.mark.thorough) for name in names]
 
 
 def _files_read(rows: Any) -> int:
@@ -75,7 +84,7 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize("name", _marked(_CASES))
 def test_partitions_alone_leave_out_files(catalog: Any, env: Environment, name: str) -> None:
     parts, data_type, transform, condition, count = _CASES[name]
     _table(catalog, parts, data_type, transform, **_NO_BOUNDS)
@@ -102,7 +111,7 @@ _BOUNDED: dict[str, tuple[list[list[Any]], pa.DataType, Expr, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", _BOUNDED)
+@pytest.mark.parametrize("name", _marked(_BOUNDED))
 def test_bounds_of_columns_leave_out_files(catalog: Any, env: Environment, name: str) -> None:
     parts, data_type, condition, count = _BOUNDED[name]
     _table(catalog, parts, data_type, None)

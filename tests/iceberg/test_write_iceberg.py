@@ -239,6 +239,7 @@ def test_what_does_not_fit_is_told_before_the_job(catalog: Any, env: Environment
             env.from_arrow(rows).write_iceberg("db.new", catalog, partition_by=[term])
 
 
+@pytest.mark.thorough
 def test_files_are_near_the_target_size_and_a_large_partition_is_written_by_several(
     catalog: Any, env: Environment
 ) -> None:
@@ -269,6 +270,7 @@ def test_rows_of_none_make_a_table(catalog: Any, env: Environment) -> None:
     assert env.read_iceberg("db.t", catalog).count() == 0
 
 
+@pytest.mark.thorough
 def test_names_of_columns_and_values_that_are_hard_for_paths(catalog: Any, env: Environment) -> None:
     values = ["", None, "a/b", "..", "%2F", "x" * 300, "żółw=1", "\n"]
     rows = pa.table({"a.b": list(range(8)), "day(x)": values, "Ünï cödé/": values})

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -164,22 +164,27 @@ def _with_deletes(key: str, entries: list[PlannedFile]) -> FilePlan:
             by_partition.setdefault(each.partition, []).append(each)
         else:
             by_path.setdefault(path, []).append(each)
-    files = []
+    files, newest = [], _newest(equality)
     for each in data:
         path = each.file.file_path
         vector = vectors.get(path)
         found = [*by_path.get(path, ()), *by_partition.get(each.partition, ())]
         deletes = [] if vector is not None else [one.file for one in found if _is_for(one, each)]
-        values = {tuple(sorted(one.file.equality_ids)) for one in equality if deletes_values_of(one, each)}
+        scopes = (newest.get(None, {}), newest.get(each.partition, {}))
+        values = {ids for scope in scopes for ids, number in scope.items() if number > each.sequence_number}
         files.append(each._replace(position_deletes=tuple(deletes), vector=vector, equality=frozenset(values)))
     oldest = min((each.sequence_number for each in data), default=0)
     return FilePlan(key, tuple(files), tuple(each for each in equality if each.sequence_number > oldest))
 
 
-def deletes_values_of(delete: PlannedFile, file: PlannedFile) -> bool:
-    """Return whether equality deletes apply to a file."""
-    is_within = not delete.partition[1] or delete.partition == file.partition
-    return is_within and delete.sequence_number > file.sequence_number
+def _newest(equality: Iterable[PlannedFile]) -> dict[Partition | None, dict[tuple[int, ...], int]]:
+    """Return the newest equality deletes by partition, None for all of them, and by the ids of their columns."""
+    newest: dict[Partition | None, dict[tuple[int, ...], int]] = {}
+    for each in equality:
+        scope = newest.setdefault(each.partition if each.partition[1] else None, {})
+        ids = tuple(sorted(each.file.equality_ids))
+        scope[ids] = max(scope.get(ids, 0), each.sequence_number)
+    return newest
 
 
 def _is_for(delete: PlannedFile, file: PlannedFile) -> bool:

@@ -48,7 +48,7 @@ _DELTA: Final = _Format(
 _ICEBERG: Final = _Format(
     "an Iceberg table",
     "metadata",
-    "env.from_arrow(table.scan().to_arrow_batch_reader()) takes the rows of a table that pyiceberg has loaded",
+    "env.read_iceberg({root!r}) reads its rows",
 )
 _HUDI: Final = _Format("a Hudi table", ".hoodie", "read it with Spark, and export its rows with bin/spark-export")
 _FORMATS: Final = (_DELTA, _ICEBERG, _HUDI)
@@ -71,8 +71,8 @@ def check_no_table(folders: Iterable[str], reader: str) -> None:
         if table is not None:
             raise PlanError(
                 f"{reader}: {table.root} is {table.format.name}, whose log ({table.format.log}/) says which of its"
-                " files are valid, and such tables are not read yet;"
-                f" {table.format.advice.format(root=table.root)}; files that are listed by name are read as they are"
+                f" files are valid; {table.format.advice.format(root=table.root)}; files that are listed by name are"
+                " read as they are"
             )
         unlisted = _unlisted(folder)
         if unlisted:

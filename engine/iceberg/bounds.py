@@ -69,8 +69,9 @@ def _at_once(raw: list[bytes | None], data_type: pa.DataType) -> pa.Array | None
     """Return the values of bounds that are all there, without a Python value for each; None: not all are, or can be."""
     if pa.types.is_integer(data_type) or pa.types.is_temporal(data_type):
         width = data_type.bit_width // 8
-        if {None if each is None else len(each) for each in raw} == {width}:
-            return pa.Array.from_buffers(data_type, len(raw), [None, pa.py_buffer(b"".join(raw))])  # type: ignore[arg-type]
+        known = [each for each in raw if each is not None and len(each) == width]
+        if raw and len(known) == len(raw):
+            return pa.Array.from_buffers(data_type, len(raw), [None, pa.py_buffer(b"".join(known))])
     elif pa.types.is_string(data_type) and raw and None not in raw:
         with suppress(pa.ArrowInvalid):
             return pc.cast(pa.array(raw, pa.binary()), data_type)

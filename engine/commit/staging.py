@@ -115,7 +115,7 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
                 if owner is not None and owner.cluster:
                     is_stale = owner.cluster == cluster and is_over(JobId(entry.name.removeprefix(prefix)))
                 else:
-                    is_stale = owner is not None and is_gone(owner)
+                    is_stale = owner is not None and is_dead(owner)
                 if is_stale:
                     remove_staging(Path(entry.path))
                     swept.append(Path(entry.path))
@@ -163,7 +163,7 @@ def _started_s(own_pid: int) -> float:
 
 
 def this_process() -> StagingOwner:
-    """Return the owner that this process is."""
+    """Return this process as an owner."""
     return StagingOwner(socket.gethostname(), _boot(), os.getpid(), _started_s(os.getpid()))
 
 
@@ -176,8 +176,8 @@ def read_owner(staging: Path) -> StagingOwner | None:
         return None
 
 
-def is_gone(owner: StagingOwner) -> bool:
-    """Return whether an owner is a process of this machine that has ended."""
+def is_dead(owner: StagingOwner) -> bool:
+    """Return whether an owner was a process of this machine that is gone."""
     import psutil
 
     if owner.host != socket.gethostname():

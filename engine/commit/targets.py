@@ -24,6 +24,8 @@ GROUP: Final = "drey.targets"
 TARGET_PLACES: Final = {
     "folder": ("engine.commit.folder_target", "FolderTarget"),
     "iceberg": ("engine.iceberg.iceberg_target", "IcebergTarget"),
+    "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),
+    "sqlite": ("engine.databases.sqlite_target", "SqliteTarget"),
 }
 
 

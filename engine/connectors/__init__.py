@@ -15,12 +15,9 @@ arrow_files.py         (files that a job has left)
 
 block_files.py         Arrow IPC, ORC and Avro, opened; avro_blocks.py: Avro, by fastavro
 path_source.py path_pruning.py                      path_reader.py
-database_source.py                                  database_reader.py
-database_connection.py database_queries.py          (both: ADBC, and SQL)
 
 their entries (``engine.formats``):
 text_format.py json_format.py block_format.py arrow_format.py records_format.py path_format.py passing_format.py
-database_format.py
 
 records_parts.py       what parts say of their columns, and the manifest made of it
 records_layout.py      in which order its rows are proven to lie

@@ -47,7 +47,7 @@ PLACES: Final = {
     "records": ("engine.connectors.records_format", "RecordsFormat"),
     "arrow": ("engine.connectors.arrow_format", "ArrowFormat"),
     "paths": ("engine.connectors.path_format", "PathFormat"),
-    "database": ("engine.connectors.database_format", "DatabaseFormat"),
+    "database": ("engine.databases.database_format", "DatabaseFormat"),
     "iceberg": ("engine.iceberg.iceberg_format", "IcebergFormat"),
 }
 #: format of a sink: module, class
@@ -63,6 +63,7 @@ SINK_PLACES: Final = {
     "arrow": ("engine.connectors.arrow_format", "ArrowSink"),
     "stream": ("engine.connectors.passing_format", "StreamSink"),
     "discard": ("engine.connectors.passing_format", "DiscardSink"),
+    "database": ("engine.databases.database_sink", "DatabaseSink"),
     "iceberg": ("engine.iceberg.iceberg_sink", "IcebergSink"),
 }
 

@@ -22,7 +22,7 @@ import msgspec
 
 from engine.commit.decision import DecidedOutput
 from engine.commit.output_target import OutputTarget
-from engine.commit.staging import StagingOwner, is_gone, this_process
+from engine.commit.staging import StagingOwner, is_dead, this_process
 from engine.errors import EngineError, PlanError
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
@@ -136,7 +136,7 @@ class IcebergTarget(OutputTarget):
             if note is None:
                 continue
             is_of_cluster = bool(note.owner.cluster)
-            is_stale = note.owner.cluster == cluster and is_over(job_id) if is_of_cluster else is_gone(note.owner)
+            is_stale = note.owner.cluster == cluster and is_over(job_id) if is_of_cluster else is_dead(note.owner)
             if is_stale:
                 with suppress(EngineError):  # of a catalog that this process cannot open
                     self.abort(staging, job_id)

@@ -91,7 +91,7 @@ class OutputSteps:
         """Remove what was staged, if that can be."""
         try:
             await asyncio.get_running_loop().run_in_executor(self._blocking_work, self.commit.abort)
-        except OSError as error:
+        except (OSError, EngineError) as error:
             _log.warning("staging of job %s could not be removed: %s", self._job_id, error)
         return StepDone(EndPhase.CLEANING)
 

@@ -169,7 +169,7 @@ def test_endings_of_files_name_a_format():
 
 
 def test_a_sink_of_a_format_that_is_not_installed_says_so():
-    with pytest.raises(PlanError, match="there is no format 'xlsx': this process knows arrow, csv, discard"):
+    with pytest.raises(PlanError, match="there is no format 'xlsx': this process knows arrow, csv, database, discard"):
         sink_format_of(SinkSpec("xlsx", "/out"))
 
 

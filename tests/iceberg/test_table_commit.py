@@ -80,7 +80,7 @@ def test_an_abort_or_a_sweep_after_a_commit_leaves_its_files(catalog: Any, monke
     output = _staged(spec, job_id)
     _publish(output, job_id)  # and the process ends before it cleans up
     target = target_named("iceberg")
-    monkeypatch.setattr("engine.iceberg.iceberg_target.is_gone", lambda _owner: True)
+    monkeypatch.setattr("engine.iceberg.iceberg_target.is_dead", lambda _owner: True)
     target.sweep(output.target, "", lambda _job: True)
     assert not target.is_there(staging_of(spec, job_id))
     table = catalog.load_table("db.t")
@@ -105,7 +105,7 @@ def test_files_of_a_job_that_did_not_commit_are_swept_by_the_next_one(
     target = target_named("iceberg")
     target.sweep(output.target, "", lambda _job: True)
     assert Path(output.staging).is_dir()  # its process is alive
-    monkeypatch.setattr("engine.iceberg.iceberg_target.is_gone", lambda _owner: True)
+    monkeypatch.setattr("engine.iceberg.iceberg_target.is_dead", lambda _owner: True)
     target.sweep(output.target, "", lambda _job: True)
     assert not Path(output.target).exists()
 

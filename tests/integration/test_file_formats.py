@@ -61,7 +61,6 @@ def test_what_is_not_there_is_refused_by_name(env, tmp_path):
     for call in (
         lambda: env.read_delta("x"),
         lambda: data.write_delta("x"),
-        lambda: data.write_database("x"),
     ):
         with pytest.raises(NotYetSupportedError, match=r"read_|write_"):
             call()

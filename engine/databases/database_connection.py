@@ -8,7 +8,7 @@ A plan holds the shown URI alone, so that no log, page, REST answer or file of a
 are passed on without what is secret. PostgreSQL's own means work in every process: PGPASSWORD, PGPASSFILE.
 ADBC is imported at need; below 1.12 it changed values of NUMERIC, so that older packages are refused.
 
-Held by: tests/connectors/test_database_connection.py
+Held by: tests/databases/test_database_connection.py
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
@@ -39,6 +40,15 @@ _FULL: Final[dict[str, str]] = {}
 _HIDDEN: Final = "***"
 #: SQLSTATE classes of errors that another attempt may not meet: connections, conflicts, resources, the server's end
 _PASSING: Final = ("08", "40", "53", "57")
+#: words of errors without a code after which another attempt may help: the connection is gone, the file is busy
+_LOST: Final = re.compile(
+    r"server closed the connection|no connection to the server|terminating connection|could not (receive|send) data"
+    r"|SSL (SYSCALL|connection)|database is locked"
+)
+
+
+class DatabaseLostError(ResourceError, OSError):
+    """A database does not answer, or does not let anyone in; also an OSError, as that of a file system is."""
 
 
 def kept_apart(uri: str) -> str:
@@ -48,9 +58,8 @@ def kept_apart(uri: str) -> str:
         return uri
     scheme = uri.partition("://")[0]
     if scheme not in _DIALECTS:
-        raise ConfigurationError(
-            "read_database: uri= begins with postgresql:// or sqlite://, or is env:NAME, an environment variable"
-        )
+        known = "uri= of a database begins with postgresql:// or sqlite://, or is env:NAME, an environment variable"
+        raise ConfigurationError(f"{known}; {scheme}:// is not supported" if "://" in uri else known)
     if scheme == SQLITE:
         return f"{SQLITE}://{Path(uri[len('sqlite://') :]).absolute()}"
     parts = _parts(uri)
@@ -72,7 +81,7 @@ def _parts(uri: str) -> SplitResult:
         parts = urlsplit("//@@")
     if parts.fragment or "@" in f"{parts.netloc.rpartition('@')[0]}{parts.path}{parts.query}":
         raise ConfigurationError(
-            "read_database: uri= cannot be taken apart: within user and password write / as %2F, ? as %3F, # as %23,"
+            "uri= of a database cannot be taken apart: within user and password write / as %2F, ? as %3F, # as %23,"
             " @ as %40 (urllib.parse.quote(password, safe=''))"
         )
     return parts
@@ -128,58 +137,113 @@ def _driver(dialect: str) -> Any:
     try:
         driver = importlib.import_module(f"{package}.dbapi")
     except ImportError:
-        raise ConfigurationError(f"read_database without the package {package.replace('_', '-')}; {advice}") from None
+        raise ConfigurationError(f"databases need the package {package.replace('_', '-')}; {advice}") from None
     version = str(importlib.import_module(package).__version__)
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < _VERSION_MIN:
         raise ConfigurationError(
-            f"read_database with {package.replace('_', '-')} {version}, which changes values of NUMERIC; it must be"
-            f" 1.12 or newer: {advice}"
+            f"{package.replace('_', '-')} {version} changes values of NUMERIC; it must be 1.12 or newer: {advice}"
         )
     return driver
 
 
 @contextmanager
-def connected(uri: str, *, has_password: bool = False) -> Iterator[Any]:
-    """Have a connection to a shown URI; what drivers raise meanwhile is an error of the engine without secrets.
+def connected(uri: str, *, has_password: bool = False, in_transaction: bool = False) -> Iterator[Any]:
+    """Have a connection to a shown URI, opened as by ``open_connection``; what fails meanwhile is ``told``."""
+    connection = open_connection(uri, has_password=has_password, in_transaction=in_transaction)
+    try:
+        with told(uri):
+            yield connection
+    finally:
+        connection.close()
 
-    Args: has_password: the client was given one.
+
+def open_connection(uri: str, *, has_password: bool = False, in_transaction: bool = False) -> Any:
+    """Return a connection to a shown URI.
+
+    Args: has_password: the client was given one. in_transaction: statements are of a transaction, which ``commit``
+    ends; PostgreSQL is not asked for its types again, so that those that users made are unknown.
     Raises: ConfigurationError, ResourceError (another attempt may help), DataError.
     """
     if has_password and uri not in _FULL:
         raise ConfigurationError(
             f"database {uri}: the password in uri= stays in the process that plans the job; on a cluster pass"
-            " uri='env:NAME' and set that variable for each TaskManager, or use PGPASSFILE there"
+            " uri='env:NAME' and set that variable for each process, or use PGPASSFILE there"
         )
-    full = _FULL.get(uri) or _from_environment(uri)
+    full = _full(uri)
     dialect = dialect_of(full)
     driver = _driver(dialect)
-    connection = None
+    with told(uri, is_open=False):
+        if dialect == SQLITE:
+            return driver.connect(_place(full, is_writing=in_transaction), autocommit=not in_transaction)
+        if not in_transaction:
+            return driver.connect(_in_utf8(full), autocommit=True)
+        kept = _kept_database(full)
+        return driver.Connection(kept, kept.connection())
+
+
+def _in_utf8(uri: str) -> str:
+    """Return a URI of PostgreSQL whose texts come and go as UTF-8, whatever the database's own encoding is."""
+    return f"{uri}{'&' if '?' in uri else '?'}client_encoding=UTF8"
+
+
+class _KeptDatabase:
+    """The driver's knowledge of a server, which outlives connections: asking for it takes 50 ms of processor time."""
+
+    def __init__(self, uri: str) -> None:
+        self._database = importlib.import_module(_DRIVERS[POSTGRESQL]).connect(_in_utf8(uri))
+
+    def connection(self) -> Any:
+        """Return a new connection."""
+        return importlib.import_module("adbc_driver_manager").AdbcConnection(self._database)
+
+    def close(self) -> None:
+        """Do nothing: a connection that is closed calls this."""
+
+
+@lru_cache(maxsize=8)
+def _kept_database(uri: str) -> _KeptDatabase:
+    return _KeptDatabase(uri)
+
+
+@contextmanager
+def told(uri: str, *, is_open: bool = True) -> Iterator[None]:
+    """Raise what a driver raises as an error of the engine, without secrets."""
+    full = _full(uri)
+    dialect = dialect_of(full)
+    driver = _driver(dialect)
     try:
-        connection = driver.connect(_place(full) if dialect == SQLITE else full, autocommit=True)
-        yield connection
+        yield
     except EngineError:
         raise
     except (driver.Error, OSError, ValueError) as error:
         said = _without_secrets(str(error).strip(), full)
-        raise _failure(error, f"database {uri}: {said}", is_open=connection is not None, dialect=dialect) from None
-    finally:
-        if connection is not None:
-            connection.close()
+        raise _failure(error, f"database {uri}: {said}", is_open=is_open, dialect=dialect) from None
 
 
-def _place(uri: str) -> str:
-    """Return a database file for SQLite, which is opened for reading alone."""
+def _full(uri: str) -> str:
+    """Return the URI behind a shown one."""
+    return _FULL.get(uri) or _from_environment(uri)
+
+
+def database_file(uri: str) -> str:
+    """Return the path of SQLite's file."""
+    return _from_environment(uri)[len("sqlite://") :]
+
+
+def _place(uri: str, *, is_writing: bool) -> str:
+    """Return a database file for SQLite, which is opened for reading alone where nothing is written."""
     path = uri[len("sqlite://") :]
-    if not is_file(path):
+    if not is_writing and not is_file(path):
         raise ConfigurationError(f"database {uri}: there is no file {path}")
-    return f"file:{quote(path)}?mode=ro"
+    return f"file:{quote(path)}?mode={'rwc' if is_writing else 'ro'}"
 
 
 def _failure(error: Exception, text: str, *, is_open: bool, dialect: str) -> EngineError:
     if not is_open:
-        return ResourceError(f"{text}; is the server there, and does it let this user in?")
+        return DatabaseLostError(f"{text}; is the server there, and does it let this user in?")
     state = getattr(error, "sqlstate", None) or "".join(re.findall(r"SQLSTATE: (\w{5})", str(error))[:1])
     # While rows are streamed, the driver leaves out the code: what the server says of the statement is an ERROR.
     is_lost = dialect == POSTGRESQL and isinstance(error, OSError) and "ERROR:" not in str(error)
+    is_lost = is_lost or _LOST.search(str(error)) is not None
     is_passing = state.startswith(_PASSING) if state else is_lost
-    return ResourceError(text) if is_passing else DataError(text)
+    return DatabaseLostError(text) if is_passing else DataError(text)

@@ -1,7 +1,7 @@
 """The API of user scripts: Environment, DataSet, expressions.
 
 environment.py         Environment: sinks that wait, execute
-  source_calls.py      read_*, from_arrow, from_rows
+  source_calls.py      read_*, from_arrow, from_rows; iceberg_rows.py: rows of a table of Iceberg
 data_set.py            DataSet: an immutable handle on a node; its calls are in groups:
   calls.py             what every group stands on
   relational_calls.py  select, filter, sort and the like
@@ -16,6 +16,7 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   partitioning.py      shuffle, rebalance, key_by and the like, replicated
   output_calls.py      write_*; sink_options.py: partitions, order, sizes, what becomes of what is there;
                        added_files.py: whether it is like what is added; delta_calls.py: rows as a table takes them
+                       iceberg_output.py: rows on their way into a table of Iceberg
   result_calls.py      collect, to_arrow, to_batches, count, show, explain
 projections.py         select, with_columns, drop, rename
 joins.py               join, union

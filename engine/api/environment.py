@@ -83,6 +83,7 @@ class Environment(SourceCalls, HasOtherNames):
             report_uncaught()
         self._sinks: list[LogicalNode] = []
         self._tables: dict[str, DataSet] = {}
+        self._catalogs: dict[str, Any] = {}
         self._bad_row_paths: set[str] = set()
         self._folder: ProcessFolder | None = None
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
@@ -161,6 +162,19 @@ class Environment(SourceCalls, HasOtherNames):
     def tables(self) -> Mapping[str, DataSet]:
         """Data sets that are registered, by name."""
         return self._tables
+
+    def attach(self, name: str, catalog: Any) -> None:
+        """Give a catalog of Iceberg, as ``read_iceberg`` takes it, a name for SQL: ``FROM name.db.table``."""
+        from engine.iceberg.tables import load_catalog
+
+        if not isinstance(name, str) or not name.isidentifier():
+            raise SchemaError(f"attach({name!r}): expected a name of letters, digits and _")
+        self._catalogs[name.lower()] = load_catalog(catalog, "attach")
+
+    @property
+    def catalogs(self) -> Mapping[str, Any]:
+        """Catalogs that are attached, by name."""
+        return self._catalogs
 
     def sql(self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> DataSet:
         """Return the data set of a query over registered data sets; it runs when it is used.
@@ -395,14 +409,14 @@ def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
     """Return a sink that adds files, once more held against those that are there."""
     if not isinstance(sink.operator, Sink) or not sink.operator.spec.mode:
         return sink
-    if sink_format_of(sink.operator.spec).is_table:
+    spec = sink.operator.spec
+    entry = sink_format_of(spec)
+    if entry.is_table:
         return sink
     from engine.api.added_files import like_what_is_there
 
-    spec = sink.operator.spec
-    writer = sink_format_of(spec).call
     return replace(
-        sink, operator=replace(sink.operator, spec=like_what_is_there(spec, sink.schema, writer, warns=False))
+        sink, operator=replace(sink.operator, spec=like_what_is_there(spec, sink.schema, entry.call, warns=False))
     )
 
 

@@ -8,7 +8,7 @@ Held by: tests/integration/test_sinks.py
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
@@ -226,9 +226,35 @@ class OutputCalls(Calls):
         rows, spec, order = delta_write(self._node, place, mode, schema_mode, options, properties or {})
         self._write_sorted(rows, spec, order)
 
-    def write_iceberg(self, table: Any) -> None:
-        """Refuse: Iceberg tables are not written yet."""
-        raise NotYetSupportedError(f"write_iceberg({table!r}); write_parquet writes files that Iceberg can add")
+    def write_iceberg(
+        self,
+        table: str,
+        catalog: Any = None,
+        mode: str = "error",
+        *,
+        partition_by: str | Sequence[str] | None = None,
+        sort_by: str | Sequence[str] | None = None,
+        target_file_size: int | str | None = None,
+        compression: str = "zstd",
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write a table of Iceberg (the extra ``iceberg``) when ``env.execute()`` runs, by one commit.
+
+        ``table``: "db.name" in ``catalog``, as ``read_iceberg`` takes it. ``mode``: "error" makes the table; "append",
+        "overwrite" and "overwrite_partitions", which replaces partitions that the rows have, make it where it is not
+        there. ``partition_by`` of a table that is made: columns, or transforms such as "day(ts)", "bucket(16, id)" and
+        "truncate(10, name)". ``sort_by``: order of the rows in files; without it, that of the table.
+        ``target_file_size``: as of ``write_csv``, without it that of the table. ``properties``: of a table that is
+        made.
+        """
+        from engine.api.iceberg_output import IcebergOutput, iceberg_sink
+
+        if self._environment.target == "spark":
+            raise NotYetSupportedError("write_iceberg on target spark; run it on local or cluster")
+        parts = (partition_by,) if isinstance(partition_by, str) else partition_by
+        order = (sort_by,) if isinstance(sort_by, str) else sort_by
+        output = IcebergOutput(table, catalog, mode, parts, order, target_file_size, compression, properties)
+        self._environment.add_sink(iceberg_sink(self._node, output))
 
     def write_database(self, table: str, uri: str, mode: str = "error", on: str | Sequence[str] | None = None) -> None:
         """Write a table of PostgreSQL or SQLite when ``env.execute()`` runs (the extra ``databases``).

@@ -29,7 +29,7 @@ class Runner(Protocol):
 
     @property
     def target(self) -> str:
-        """The target of jobs."""
+        """The target of jobs: local, cluster or spark."""
         ...
 
     def add_sink(self, sink: LogicalNode) -> None:

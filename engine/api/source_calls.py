@@ -311,11 +311,35 @@ class SourceCalls(ABC):
 
         return self.from_arrow(changed_rows(local_path(path, "read_changes"), since))
 
-    def read_iceberg(self, table: Any) -> DataSet:
-        """Refuse: Iceberg tables are not read yet."""
-        raise NotYetSupportedError(
-            f"read_iceberg({table!r}); env.from_arrow(table.scan().to_arrow_batch_reader()) takes what pyiceberg reads"
-        )
+    def read_iceberg(
+        self,
+        table: Any,
+        catalog: Any = None,
+        snapshot_id: int | None = None,
+        as_of: Any = None,
+        branch: str | None = None,
+    ) -> DataSet:
+        """Read a table of Iceberg (the extra ``iceberg``), as it is now or was in a snapshot.
+
+        ``table``: "db.name" in ``catalog``, which is a pyiceberg Catalog, the name of one, its properties, or a folder;
+        else a metadata file, a table's folder, or a pyiceberg Table. ``snapshot_id``, ``as_of`` (a datetime or a text)
+        or ``branch`` (also a tag) chooses a snapshot. Partitions and bounds of columns leave out files before any is
+        opened; deleted rows do not come out, also those that are deleted by equal values.
+        """
+        from engine.api.iceberg_rows import iceberg_rows
+        from engine.iceberg.iceberg_source import iceberg_scan
+        from engine.iceberg.tables import load_table, placed_errors, schema_of, snapshot_of
+
+        call = "read_iceberg"
+        if self.target == "spark":
+            raise NotYetSupportedError(f"{call} on target spark; run it on local or cluster")
+        use_store_settings(self.configuration.storage_texts())
+        loaded = load_table(table, catalog, call)
+        snapshot = snapshot_of(loaded, call, snapshot_id, as_of, branch)
+        with placed_errors(call, ".".join(loaded.name())):
+            schema = schema_of(loaded, snapshot, is_past=snapshot_id is not None or as_of is not None)
+            scan = iceberg_scan(loaded, snapshot, schema)
+        return iceberg_rows(scan, lambda found: self._source(*found, None))
 
     def read_database(
         self,

@@ -26,6 +26,7 @@ from engine.csv.writer import check_csv_sink
 from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import is_hidden, local_path
 from engine.sql import statements as kinds
+from engine.sql.attached import attached_table, attached_tables
 from engine.sql.casts import rounded
 from engine.sql.query import format_at, read_table
 from engine.storage.file_system import FolderEntry
@@ -79,23 +80,26 @@ class SqlSession:
                 self.show_tables()
             case kinds.Describe(name=name):
                 self.describe(name)
+            case kinds.Attach(name=name, catalog=catalog):
+                environment.attach(name, catalog)
             case kinds.Summarize(text=query):
                 _write_rows(environment.sql(query).describe(), self._file_format)
 
     def show_tables(self) -> None:
         """Print the names of tables."""
-        print("\n".join(sorted(self.environment.tables)))
+        print("\n".join([*sorted(self.environment.tables), *attached_tables(self.environment)]))
 
     def describe(self, name: str) -> None:
         """Print the columns of a table."""
         tables = self.environment.tables
-        if name not in tables:
+        data_set = tables[name] if name in tables else attached_table(self.environment, name)
+        if data_set is None:
             close = get_close_matches(name, tables)
             known = (
                 f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(sorted(tables)) or 'none'}"
             )
             raise PlanError(f"DESCRIBE {name}: there is no such table; {known}")
-        for field in tables[name].schema:
+        for field in data_set.schema:
             print(f"{field.name}  {field.type}{'' if field.nullable else ' not null'}")
 
     def _check_name(self, kind: str, name: str, replaces: bool) -> None:

@@ -48,7 +48,7 @@ _DELTA: Final = _Format(
 _ICEBERG: Final = _Format(
     "an Iceberg table",
     "metadata",
-    "env.from_arrow(table.scan().to_arrow_batch_reader()) takes the rows of a table that pyiceberg has loaded",
+    "env.read_iceberg({root!r}) reads its rows",
 )
 _HUDI: Final = _Format("a Hudi table", ".hoodie", "read it with Spark, and export its rows with bin/spark-export")
 _FORMATS: Final = (_DELTA, _ICEBERG, _HUDI)

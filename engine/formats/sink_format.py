@@ -7,6 +7,7 @@
     JobMaster                 target                                    files in a folder, by its file system
                               is_passing, completed                     files are made durable, and none is beside them
     tasks                     writer, extension, modules                (must be said), its name, nothing is loaded
+                              runs, handed_on                           folders of values, each file tells of itself
                               is_compressed_whole                       a codec is within a file
     Spark                     is_of_client                              tasks of Spark write
 
@@ -19,7 +20,7 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
@@ -58,6 +59,17 @@ class SinkWriter(Protocol):
 
     def abort(self) -> None:
         """Close and remove the file; does nothing after ``finish``."""
+        ...
+
+
+class PartitionedRows(Protocol):
+    """Divides batches, whose rows come in the order of their partitions."""
+
+    #: the columns of files
+    schema: pa.Schema
+
+    def of(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield a text that only one partition has, and its rows, for each run of a partition."""
         ...
 
 
@@ -164,6 +176,10 @@ class SinkFormat(ABC):
     def target(self, spec: SinkSpec) -> OutputTarget:
         """Return the entry of the place where the output lands."""
         return target_of_path(spec.path)
+
+    def runs(self, spec: SinkSpec, schema: pa.Schema) -> PartitionedRows | None:
+        """Return the division of sorted rows by their partitions; None: folders are named after values."""
+        return None
 
     def handed_on(self, former: str, latter: str) -> tuple[str, str]:
         """Return the statistics of two files of a subtask, the latter with what it is to tell of both."""

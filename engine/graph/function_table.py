@@ -194,10 +194,12 @@ _DIGESTS: Final = (
     Row("str_levenshtein", ("text", "text"), "digest_functions:bind_levenshtein", "int64"),
 )
 
+_TRANSFORM: Final = "partition_transforms:bind_partition_transform"
 _PAIRS: Final = (
     Row("ordered_pair", ("number", "any"), "ordered_pairs:bind_ordered_pair", "-", is_internal=True),
     Row("by_value", ("any", "any*"), "varying_constants:bind_by_value", "-", VALUES, "own", is_internal=True),
     Row("paired_value", ("binary", "constant"), "ordered_pairs:bind_paired_value", "-", nulls="own", is_internal=True),
+    Row("partition_transform", ("any",), _TRANSFORM, "-", nulls="own", is_internal=True),
 )
 
 _ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED, *_DIGESTS, *_PAIRS)

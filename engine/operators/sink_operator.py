@@ -24,7 +24,7 @@ from engine.connectors.sink_writer import finished, open_sink_writer
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.formats.registry import sink_format_of
-from engine.formats.sink_format import PacedWriter, SinkWriter, is_paced
+from engine.formats.sink_format import PacedWriter, PartitionedRows, SinkWriter, is_paced
 from engine.graph.deployment import StagedFile
 from engine.graph.operator_descriptor import SinkOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
@@ -62,7 +62,10 @@ class FileSink(ChainedOperator):
         #: writer of the previous file
         self._former: SinkWriter | None = None
         self._schema = to_arrow_schema(self.descriptor.input_schemas[0])
-        self._runs = PartitionRuns(self._schema, self._spec.partition_by) if self._spec.partition_by else None
+        self._runs: PartitionedRows | None = None
+        if self._spec.partition_by:
+            own = sink_format_of(self._spec).runs(self._spec, self._schema)
+            self._runs = own or PartitionRuns(self._schema, self._spec.partition_by)
         #: partition whose file is open
         self._folder = ""
         # Also a subtask without rows has a file, where files are not added to others.

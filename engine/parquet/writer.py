@@ -115,10 +115,10 @@ class ParquetWriter:
         #: leaves of columns with values that are written plainly
         self._huge: frozenset[str] = frozenset()
         self._holds_wide = False
-        #: the footer of a file that is finished
-        self.footer: pq.FileMetaData | None = None
         #: footers of writers that have ended
         self._footers: list[pq.FileMetaData] = []
+        #: footer of the finished file
+        self.footer: pq.FileMetaData | None = None
 
     def _open(self) -> pq.ParquetWriter:
         """Return the writer; the first batch, where there is one, says which columns get a dictionary."""
@@ -223,12 +223,12 @@ class ParquetWriter:
         self._write_group()
         self._open()
         self._end_writer()
-        if len(self._footers) > 1:
+        self.footer, *others = self._footers
+        if others:
             self._go_on_behind()
-            whole, *others = self._footers
             for footer in others:
-                whole.append_row_groups(footer)
-            whole.write_metadata_file(self._file)
+                self.footer.append_row_groups(footer)
+            self.footer.write_metadata_file(self._file)
         self._file.close()
         self.footer = self._footers[0]
         size_bytes = size_of(str(self._path))

@@ -5,6 +5,7 @@
                                  groups, windows, dependent
 
 query.py            text to data set
+attached.py         tables of catalogs that were attached
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 dialect.py          the dialect and its parser; places of what is wrong, names that are near
 frames.py           what expressions of a SELECT look at; scopes.py: names of tables and columns

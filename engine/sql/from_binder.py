@@ -219,11 +219,10 @@ def _table(node: exp.Table, context: Context) -> Rows:
         if columns:
             found = with_names(found, columns, node, context)
         return aliased(found, node, context)
-    if node.args.get("version") is not None or node.args.get("when") is not None:
-        raise NotYetSupportedError(
-            sentence(node, "FOR VERSION AS OF (read the table at a version in Python)", session.text)
-        )
     data = session.table(node)
+    if not node.db and (node.args.get("version") is not None or node.args.get("when") is not None):
+        said = "FOR VERSION AS OF of a table of no catalog (read it at a version in Python)"
+        raise NotYetSupportedError(sentence(node, said, session.text))
     if data is None:
         raise PlanError(sentence(node, _no_table(node, session.table_names), session.text))
     own = own_columns(session.names, data.columns)

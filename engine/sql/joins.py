@@ -168,9 +168,3 @@ def _member_of_groups(
     is_unknown = col(rows).is_not_null() & (tested.left.is_null() | (col(rows) > col(f"{values}_known")))
     value = when(col(match)).then(True).when(is_unknown).then(lit(None, pa.bool_())).otherwise(False)
     return counted.with_columns(**{mark: value}), mark
-
-
-def _as_equals_compares(left: DataSet, right: DataSet, key: JoinKey) -> tuple[Expr, Expr]:
-    one, other = key.left.expression, key.right.expression
-    found = as_equals_compares((one, infer_type(one, left.schema)), (other, infer_type(other, right.schema)))
-    return (key.left, key.right) if found is None else (Expr(found[0]), Expr(found[1]))

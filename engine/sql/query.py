@@ -2,6 +2,7 @@
 
     FROM sales                    the data set of env.register("sales", ...)
     FROM 'sales/*.parquet'        what read_table makes of the path
+    FROM lake.sales.orders        the table of a catalog, env.attach("lake", ...)
 
 Held by: tests/sql/test_queries.py
 """
@@ -21,6 +22,7 @@ from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden, placed_store_errors
+from engine.sql.attached import attached_rows
 from engine.sql.dialect import parsed, sentence
 from engine.sql.frames import Context, Session
 from engine.sql.query_binder import bind_query, data_set_of
@@ -52,7 +54,7 @@ def query_data_set(
 
     def table(node: exp.Table) -> DataSet | None:
         if node.db:
-            return None
+            return attached_rows(environment, node)
         found = _named(node.name, tables)
         if found is not None or not node.this.args.get("quoted") or not _is_path(node, text):
             return found

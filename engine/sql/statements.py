@@ -11,6 +11,7 @@
     COPY (query)|name TO 'path' [(option value, ...)]   CopyTo; without FORMAT the end of the path says it
     INSERT INTO 'path' query                       InsertInto
     SHOW TABLES, DESCRIBE name                     ShowTables, Describe
+    ATTACH 'catalog' AS name                       Attach
     SUMMARIZE name|query                           Summarize
 
 A statement that is none of these is a Query, and what plans queries says what is wrong with it.
@@ -92,13 +93,22 @@ class Describe(NamedTuple):
     name: str
 
 
+class Attach(NamedTuple):
+    """A catalog of tables gets a name: a folder, or one of pyiceberg's configuration."""
+
+    name: str
+    catalog: str
+
+
 class Summarize(NamedTuple):
     """A row about each column of a query is wanted."""
 
     text: str
 
 
-Statement = Query | Explain | CreateView | CreateTable | Drop | CopyTo | InsertInto | ShowTables | Describe | Summarize
+Statement = (
+    Query | Explain | CreateView | CreateTable | Drop | CopyTo | InsertInto | ShowTables | Describe | Attach | Summarize
+)
 
 _WRITE: Final = "data.write_parquet(path, mode=...)"
 _REGISTER: Final = "env.register(name, env.sql('SELECT ...'))"
@@ -137,7 +147,8 @@ _NO_PATH: Final = re.compile(r"INSERT(?:\s+INTO)?\s+(\S+)", re.IGNORECASE)
 _DESCRIBED: Final = re.compile(r"DESC(?:RIBE)?\b", re.IGNORECASE)
 _SHOW: Final = re.compile(r"SHOW\s+TABLES", re.IGNORECASE)
 _SUMMARIZE: Final = re.compile(rf"SUMMARIZE\s+(?:{_NAME}|(.+))", re.IGNORECASE | re.DOTALL)
-_DESCRIBE: Final = re.compile(rf"(?:DESCRIBE|DESC)\s+{_NAME}", re.IGNORECASE)
+_DESCRIBE: Final = re.compile(rf"(?:DESCRIBE|DESC)\s+{_NAME}((?:\s*\.\s*{_NAME})*)", re.IGNORECASE)
+_ATTACH: Final = re.compile(rf"ATTACH\s+{_PATH}\s+AS\s+{_NAME}", re.IGNORECASE)
 
 
 def split(text: str) -> list[str]:
@@ -188,7 +199,9 @@ def statement(text: str) -> Statement:
     if _SHOW.fullmatch(begun):
         return ShowTables()
     if found := _DESCRIBE.fullmatch(begun):
-        return Describe(_plain(found[1]))
+        return Describe(f"{found[1]}{found[2]}" if found[2] else _plain(found[1]))
+    if found := _ATTACH.fullmatch(begun):
+        return Attach(_plain(found[2]), found[1].replace("''", "'"))
     if _DESCRIBED.match(begun):
         raise PlanError("DESCRIBE: this is no name of a table; for a query write CREATE VIEW name AS query before")
     if found := _SUMMARIZE.fullmatch(begun):

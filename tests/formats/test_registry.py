@@ -39,6 +39,7 @@ SPECS = {
     "arrow": ArrowSource((), (), ("a",), inline=b""),
     "database": FormatSource("database", (), (), b"", ("a",)),
     "delta": FormatSource("delta", (), (), b"", ("a",)),
+    "iceberg": FormatSource("iceberg", (), (), b"", ("a",)),
     "paths": PathSource(TextSource((), (), ("line",)), (), (), ("line",), b"", {}),
 }
 

@@ -8,7 +8,6 @@ import pytest
 from pyarrow import feather, orc
 
 from engine import Environment, col, sum_
-from engine.errors import ConfigurationError, NotYetSupportedError
 
 ROWS = pa.table(
     {"id": range(3000), "name": [f"n{index % 9}" for index in range(3000)], "xs": [[index] for index in range(3000)]}
@@ -70,17 +69,3 @@ def test_sql_reads_them_by_their_endings(env, tmp_path):
     env.execute()
     for path in (parts(tmp_path / "json")[0], parts(tmp_path / "orc")[0]):
         assert env.sql(f"SELECT count(*) AS n, max(id) AS m FROM '{path}'").collect()[0].m <= 2999
-
-
-def test_what_is_not_there_is_refused_by_name(env, tmp_path):
-    data = env.from_arrow(ROWS)
-    for call in (
-        lambda: env.read_iceberg("x"),
-        lambda: data.write_iceberg("x"),
-    ):
-        with pytest.raises(NotYetSupportedError, match=r"read_|write_"):
-            call()
-    with pytest.raises(ConfigurationError, match="write_ipc: format='feather': choose file or stream"):
-        data.write_ipc(tmp_path / "x", format="feather")
-    with pytest.raises(ConfigurationError, match="write_ipc: compression='gzip': choose lz4"):
-        data.write_ipc(tmp_path / "x", compression="gzip")

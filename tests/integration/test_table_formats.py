@@ -56,7 +56,7 @@ def test_every_reader_and_sql_say_so_with_what_to_do(environment, tables):
     for read in reads:
         with pytest.raises(PlanError, match=r"is a Delta table.*env\.read_delta\('/.*/delta'\)"):
             read(tables / "delta")
-    with pytest.raises(PlanError, match=r"is an Iceberg table.*pyiceberg"):
+    with pytest.raises(PlanError, match=r"is an Iceberg table.*read_iceberg"):
         environment.read_avro(tables / "ice" / "data")
     with pytest.raises(PlanError, match="is a Delta table"):
         environment.read_parquet([tables / "plain" / "data", tables / "delta"])

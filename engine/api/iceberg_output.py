@@ -1,0 +1,114 @@
+"""Rows on their way into a table of Iceberg: columns of its types, partitions computed, sorted by them.
+
+    rows ─► cast, missing columns null ─► + hidden columns: transforms ─► sort by these, then sort_by ─► sink
+
+Ranges of the sort are shipped, so that a subtask writes one partition after the other, with one file open, however many
+partitions there are. With a target size that the user gives, rows are sorted by their places last: ranges may end
+within a partition then, and a large one is written by several subtasks.
+
+Held by: tests/iceberg/test_write_iceberg.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from engine.api.expressions import col, lit
+from engine.api.logical_node import LogicalNode
+from engine.api.projections import project_node
+from engine.config.sizes import parse_size
+from engine.errors import SchemaError
+from engine.graph.expression import Call, ColumnRef, NamedExpression
+from engine.graph.plan import Sink, Sort
+from engine.graph.sort_key import SortKey
+from engine.graph.source_spec import SinkSpec
+from engine.iceberg.write_options import encoded
+from engine.iceberg.write_plan import WritePlan, WriteRequest, write_plan
+from engine.parquet.writer import check_compression
+from engine.records.key_types import is_key_type, key_remedy
+
+_CALL = "write_iceberg"
+
+
+class IcebergOutput(NamedTuple):
+    """The arguments of ``write_iceberg``."""
+
+    table: str
+    catalog: Any
+    mode: str
+    partition_by: Sequence[str] | None
+    sort_by: Sequence[str] | None
+    target_file_size: int | str | None
+    compression: str
+    properties: Mapping[str, str] | None
+
+
+def iceberg_sink(rows: LogicalNode, output: IcebergOutput) -> LogicalNode:
+    """Return the sink of rows in a table. Raises: what ``write_plan`` does."""
+    check_compression(output.compression, None)
+    request = WriteRequest(
+        output.table, output.catalog, output.mode, output.partition_by, output.sort_by, output.properties or {}
+    )
+    plan = write_plan(request, rows.schema)
+    ready = _partitioned(_like_table(rows, plan), plan)
+    order = tuple(SortKey(name) for name in dict.fromkeys([*(each.name for each in plan.hidden), *plan.sort_by]))
+    _check_order(order, ready)
+    size = parse_size(output.target_file_size, "target_file_size") if output.target_file_size else 0
+    if order:
+        ready = _to_the_row(ready, order) if size and plan.hidden else _sorted(ready, order)
+    mode = output.mode if output.mode in ("append", "overwrite_partitions") else ""
+    spec = SinkSpec(
+        "iceberg",
+        plan.options.location,
+        overwrite=output.mode == "overwrite",
+        compression=output.compression,
+        mode=mode,
+        partition_by=tuple(each.name for each in plan.hidden),
+        target_file_bytes=size or plan.target_file_bytes,
+        options=encoded(plan.options),
+    )
+    return LogicalNode(Sink(spec), (ready,), ready.schema)
+
+
+def _like_table(rows: LogicalNode, plan: WritePlan) -> LogicalNode:
+    """Return rows with the columns of a table, in its order and of its types."""
+    named = []
+    for field in plan.columns:
+        value = col(field.name) if field.name in rows.schema.names else lit(None)
+        is_same = field.name in rows.schema.names and rows.schema.field(field.name).type == field.type
+        named.append(NamedExpression(field.name, value.expression if is_same else value.cast(field.type).expression))
+    return project_node(rows, named, _CALL)
+
+
+def _partitioned(rows: LogicalNode, plan: WritePlan) -> LogicalNode:
+    """Return rows with the values of their partitions behind them."""
+    if not plan.hidden:
+        return rows
+    named = [NamedExpression(name, ColumnRef(name)) for name in rows.schema.names]
+    for each in plan.hidden:
+        options: dict[str, Any] = {"transform": each.transform, "width": each.width}
+        named.append(NamedExpression(each.name, Call("partition_transform", (ColumnRef(each.source),), options)))
+    return project_node(rows, named, _CALL)
+
+
+def _check_order(order: Sequence[SortKey], rows: LogicalNode) -> None:
+    for key in order:
+        data_type = rows.schema.field(key.column).type
+        if not is_key_type(data_type):
+            raise SchemaError(
+                f"{_CALL}: column {key.column!r} is {data_type}, which has no order: {key_remedy(data_type)}"
+            )
+
+
+def _sorted(rows: LogicalNode, order: tuple[SortKey, ...]) -> LogicalNode:
+    return LogicalNode(Sort(order), (rows,), rows.schema)
+
+
+def _to_the_row(rows: LogicalNode, order: tuple[SortKey, ...]) -> LogicalNode:
+    """Return the rows in an order, last by their places."""
+    from engine.api.row_functions import row_place
+
+    kept = [NamedExpression(name, ColumnRef(name)) for name in rows.schema.names]
+    placed = project_node(rows, [*kept, NamedExpression("__place", row_place().expression)], _CALL)
+    return project_node(_sorted(placed, (*order, SortKey("__place"))), kept, _CALL)

@@ -1,0 +1,45 @@
+"""The rows of an Iceberg table as a data set: files without equality deletes, and the others joined with them.
+
+    files without equality deletes ──────────────────────────────────────────────────► union
+    files with ── sequence number, partition ─► anti join ─► anti join ─► columns ────►
+                                                  │            │
+    deleted keys, the newest delete of each ──────┘            └── for other key columns
+
+    a row is deleted where a delete of its key, null equal to null, in its partition or of all, is newer than its file
+
+Held by: tests/iceberg/test_equality_deletes.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.api.aggregates import max_
+from engine.api.expressions import col
+from engine.formats.source_format import FoundSource
+from engine.iceberg.iceberg_source import PARTITION, SEQUENCE, EqualityDeletes, IcebergScan
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
+
+_DELETED_AT = "__iceberg_deleted_at"
+
+
+def iceberg_rows(scan: IcebergScan, data_set: Callable[[FoundSource], DataSet]) -> DataSet:
+    """Return the rows of a snapshot; ``data_set`` makes one of a source."""
+    parts = [] if scan.plain is None else [data_set(scan.plain)]
+    if scan.marked is not None:
+        rows = data_set(scan.marked)
+        for deletes in scan.deletes:
+            rows = _without_deleted(rows, deletes, data_set(deletes.found))
+        parts.append(rows.select(*scan.schema.names))
+    return parts[0] if len(parts) == 1 else parts[0].union(*parts[1:])
+
+
+def _without_deleted(rows: DataSet, deletes: EqualityDeletes, keys: DataSet) -> DataSet:
+    """Return rows of which no newer delete has the key."""
+    names = [*deletes.columns, *([] if deletes.is_global else [PARTITION])]
+    newest = keys.group_by(*names).agg(max_(SEQUENCE).alias(_DELETED_AT))
+    is_older = col(SEQUENCE) < col(_DELETED_AT)
+    return rows.join(newest, on=names, how="anti", condition=is_older, null_safe=True)

@@ -230,7 +230,6 @@ class ParquetWriter:
                 self.footer.append_row_groups(footer)
             self.footer.write_metadata_file(self._file)
         self._file.close()
-        self.footer = self._footers[0]
         size_bytes = size_of(str(self._path))
         self._reserved.close()
         return self._row_count, size_bytes, ""

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from engine.api.projections import project_node
 from engine.api.sink_options import MODES, with_options
-from engine.config.sizes import parse_size
 from engine.errors import ConfigurationError
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.graph.expression import Cast, ColumnRef, NamedExpression
@@ -53,13 +52,9 @@ def delta_write(
     if mode == "overwrite_partitions" and not write.partition_by:
         raise ConfigurationError(f"{call}: mode='overwrite_partitions' needs partition_by")
     rows = _converted(node, wanted)
-    size = options.get("target_file_size") or 0
-    size_bytes = parse_size(size, "target_file_size") if size else 0 if write.partition_by else _FILE_BYTES
-    ordered: SinkOptions = {
-        "partition_by": write.partition_by,
-        "sort_by": options.get("sort_by") or (),
-        "target_file_size": size_bytes,
-    }
+    ordered: SinkOptions = {**options, "partition_by": write.partition_by}
+    if not write.partition_by:
+        ordered.setdefault("target_file_size", _FILE_BYTES)
     spec, order = with_options(SinkSpec("delta", place, options=encoded(write)), rows.schema, ordered, call)
     # With a mode a subtask without rows makes no file.
     return rows, replace(spec, mode=mode, overwrite=mode == "overwrite"), order

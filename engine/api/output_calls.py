@@ -217,8 +217,9 @@ class OutputCalls(Calls):
         options: SinkOptions = {
             "partition_by": partition_by or (),
             "sort_by": sort_by or (),
-            "target_file_size": target_file_size or 0,
         }
+        if target_file_size is not None:
+            options["target_file_size"] = target_file_size
         place = local_path(path, "write_delta")
         configuration = self._environment.configuration
         configuration.add_storage_texts(bucket_settings([place], storage_options, "write_delta"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.commit.output_target import OutputTarget
 from engine.commit.targets import target_named
+from engine.errors import ConfigurationError
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.graph.source_spec import SinkSpec
 
@@ -25,6 +26,10 @@ class DeltaSink(SinkFormat):
     extension = "parquet"
     is_table = True
     modules = ("engine.delta_tables.delta_writer",)
+
+    def checked(self, spec: SinkSpec, schema: pa.Schema, file_schema: pa.Schema) -> SinkSpec:
+        """Refuse a sink without a plan of its table, which ``write_delta`` makes."""
+        raise ConfigurationError("write('delta', ...): tables have a call of their own, write_delta(path)")
 
     def target(self, spec: SinkSpec) -> OutputTarget:
         """Return the tables, whose log is the switch."""

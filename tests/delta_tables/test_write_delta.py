@@ -148,6 +148,8 @@ def test_what_a_writer_must_do_is_not_left_out(env, tmp_path):
 
 def test_words(env, tmp_path):
     data = env.from_arrow(pa.table({"p": [1], "q": [2]}))
+    with pytest.raises(ConfigurationError, match=r"write_delta\(path\)"):
+        data.write("delta", tmp_path / "t")
     for options, match in [
         ({"mode": "replace"}, "choose one of"),
         ({"schema_mode": "merge"}, "strict or union"),

@@ -128,7 +128,9 @@ def test_a_format_of_an_installed_package_is_found_by_its_entry_point(monkeypatc
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group, name: points.get(name, []))
     format_named.cache_clear()
     assert isinstance(format_named("plain"), Plainest)
-    with pytest.raises(PlanError, match="there is no format 'plane': this process knows avro, csv, database, ipc"):
+    with pytest.raises(
+        PlanError, match="there is no format 'plane': this process knows avro, csv, database, delta, ipc"
+    ):
         format_named("plane")
     format_named.cache_clear()
 

@@ -27,8 +27,9 @@ from engine.sql.dialect import parsed
 
 def attached_rows(environment: Environment, node: exp.Table) -> DataSet | None:
     """Return the rows of a table of an attached catalog, None for another name. Raises: what reading a table does."""
-    parts = [part.name for part in node.parts]
-    if len(parts) < 3 or parts[0].lower() not in environment.catalogs:
+    # names without quotes are in lower case, for a catalog finds them as they are written
+    parts = [part.name if part.args.get("quoted") else part.name.lower() for part in node.parts]
+    if len(parts) < 3 or parts[0] not in environment.catalogs:
         return None
     return _read(environment, parts, _version(node.args.get("version") or node.args.get("when")))
 
@@ -37,13 +38,13 @@ def _version(node: exp.Expr | None) -> dict[str, Any]:
     if node is None:
         return {}
     value = node.expression
-    if str(node.name).upper() != "VERSION":
+    if "VERSION" not in str(node.name).upper():
         return {"as_of": value.find(exp.Literal).name}
     return {"branch": value.name} if value.is_string else {"snapshot_id": int(value.name)}
 
 
 def _read(environment: Environment, parts: Sequence[str], version: dict[str, Any]) -> DataSet:
-    return environment.read_iceberg(".".join(parts[1:]), environment.catalogs[parts[0].lower()], **version)
+    return environment.read_iceberg(".".join(parts[1:]), environment.catalogs[parts[0]], **version)
 
 
 def attached_table(environment: Environment, name: str) -> DataSet | None:

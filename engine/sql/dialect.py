@@ -54,6 +54,11 @@ class Drey(DuckDB):
             name: one for name, one in _BASE.NO_PAREN_FUNCTION_PARSERS.items() if name in ("ANY", "CASE", "IF", "MAP")
         }
 
+        VERSION_PHRASES: ClassVar[dict[tuple[str, ...], str]] = {
+            **_BASE.VERSION_PHRASES,
+            ("FOR", "SYSTEM_VERSION"): "VERSION",
+        }
+
         def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
             items: list[Any] = []
             while True:

@@ -27,6 +27,7 @@ from engine.api.expressions import lit, when
 from engine.api.row_functions import array, struct
 from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.argument_kinds import is_list
+from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql import dependent, windows
 from engine.sql.aggregates import is_aggregate
 from engine.sql.casts import cast, text_as
@@ -262,7 +263,7 @@ class Expressions(Conditions):
 
     def _array(self, node: exp.Array) -> Expr:
         values = fitted(self.all(node.expressions), self.type_of)
-        return array(*values) if values else lit(pa.scalar([], pa.list_(pa.null())))
+        return array(*values) if values else lit(arrow_scalar([], pa.list_(pa.null())))
 
     def _struct(self, node: exp.Expr) -> Expr:
         fields = {}

@@ -23,7 +23,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from engine.api.expressions import col
-from engine.errors import NotYetSupportedError, PlanError
+from engine.errors import NotYetSupportedError, PlanError, SchemaError
+from engine.records.plain_scalars import array_of
+from engine.records.plain_types import is_foreign
 from engine.sql.aggregates import is_aggregate
 from engine.sql.constants import is_constant, scalar_of
 from engine.sql.dialect import did_you_mean, sentence
@@ -225,6 +227,12 @@ def _table(node: exp.Table, context: Context) -> Rows:
         raise NotYetSupportedError(sentence(node, said, session.text))
     if data is None:
         raise PlanError(sentence(node, _no_table(node, session.table_names), session.text))
+    for field in data.schema:
+        if is_foreign(field.type):
+            said = (
+                f"column {field.name!r} is {field.type}, for which SQL has no type; register data.drop({field.name!r})"
+            )
+            raise SchemaError(sentence(node, said, session.text))
     own = own_columns(session.names, data.columns)
     if any(one.name != one.column for one in own):
         data = data.select([col(one.name).alias(one.column) for one in own])
@@ -272,5 +280,5 @@ def _function(node: exp.Table, context: Context) -> Bound:
     if len(found) > _MOST_NUMBERS:
         raise PlanError(sentence(call, f"{name}() of {len(found)} numbers; {_MOST_NUMBERS} at most", session.text))
     column = session.names.unique(name)
-    data = session.from_arrow(pa.table({column: pa.array(found, pa.int64())}))
+    data = session.from_arrow(pa.table({column: array_of(list(found), pa.int64())}))
     return Bound(data, (column,), (name,))

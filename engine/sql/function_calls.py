@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from engine.api.expressions import lit
 from engine.api.row_functions import coalesce
 from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.function_table import is_deterministic
+from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql.aggregates import AGGREGATE_NAMES
 from engine.sql.constants import is_null
 from engine.sql.data_types import shown_type
@@ -123,15 +125,24 @@ def _counts(row: Row) -> str:
     return str(row.least) if row.least == row.most else f"{row.least} or {row.most}"
 
 
-_EXAMPLES: Final = (
-    *(pa.scalar("1"), pa.scalar(1, pa.int64()), pa.scalar(1.0), pa.scalar(0, pa.timestamp("us")), pa.scalar(True)),
-    *(pa.scalar(["1"], pa.list_(pa.string())), pa.scalar([1], pa.list_(pa.int64()))),
-)
+@cache
+def _examples() -> tuple[pa.Scalar, ...]:
+    """Return a value of each kind of types that functions take."""
+    return (
+        *(
+            arrow_scalar("1"),
+            arrow_scalar(1),
+            arrow_scalar(1.0),
+            arrow_scalar(0, pa.timestamp("us")),
+            arrow_scalar(True),
+        ),
+        *(arrow_scalar(["1"], pa.list_(pa.string())), arrow_scalar([1], pa.list_(pa.int64()))),
+    )
 
 
 def _type_of_null(binder: Binder, node: exp.Expr, row: Row, given: Sequence[Expr]) -> pa.DataType:
     """Return the type of a call of NULL: as if that were an example of the first type that fits."""
-    for example in _EXAMPLES:
+    for example in _examples():
         try:
             return binder.type_of(row.call(binder, node, [lit(example) if is_null(one) else one for one in given]))
         except (EngineError, AttributeError):

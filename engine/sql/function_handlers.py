@@ -20,6 +20,7 @@ from engine.api.expressions import lit
 from engine.api.row_functions import coalesce, map_from
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.argument_kinds import is_list
+from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql.arguments import constant_of
 from engine.sql.casts import cast
 from engine.sql.constants import computed, is_constant, scalar_of
@@ -177,7 +178,7 @@ def moment(data_type: pa.DataType) -> Handler:
     """Return the function of the query's moment."""
 
     def call(binder: Binder, _node: exp.Expr, _given: list[Expr]) -> Expr:
-        moment = pa.scalar(binder.frame.session.moment, pa.timestamp("us", "UTC"))
+        moment = arrow_scalar(binder.frame.session.moment, pa.timestamp("us", "UTC"))
         return lit(moment.cast(data_type))
 
     return call

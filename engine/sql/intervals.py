@@ -18,6 +18,7 @@ from sqlglot import exp
 from engine.api.expression import Expr
 from engine.api.expressions import lit
 from engine.errors import NotYetSupportedError, PlanError
+from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql.frames import Binder
 from engine.sql.operators import in_utc, is_moment
 from engine.sql.spans import moved, unit_named
@@ -67,7 +68,7 @@ def interval_of(text: str, unit: str | None, place: str) -> Expr:
     # a part of a month is days, of a day nanoseconds
     days += (months - int(months)) * 30
     nanoseconds += (days - int(days)) * 86400 * 10**9
-    return lit(pa.scalar(pa.MonthDayNano([int(months), int(days), int(nanoseconds)])))
+    return lit(arrow_scalar(pa.MonthDayNano([int(months), int(days), int(nanoseconds)])))
 
 
 def is_interval(node: exp.Expr) -> bool:

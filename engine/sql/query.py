@@ -77,7 +77,7 @@ def query_data_set(
         raise PlanError("sql: the query is nested too deep") from None
     except (PlanError, SchemaError) as error:
         said = _NUMBERED.sub("", str(error))
-        raise (error if said == str(error) else PlanError(said)) from None
+        raise (error if said == str(error) else type(error)(said)) from None
 
 
 def _named(name: str, tables: Mapping[str, DataSet]) -> DataSet | None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from engine.api.expression import Expr
 from engine.api.expressions import lit, when
 from engine.errors import NotYetSupportedError
+from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql.arguments import constant_of
 from engine.sql.constants import computed, is_constant, scalar_of
 
@@ -87,4 +88,4 @@ def _as_span(value: Expr) -> Expr:
     if interval is None or interval.months:
         raise NotYetSupportedError("sql: a difference of timestamps beside an interval of months; write days")
     microseconds = interval.days * _LENGTHS["day"] + interval.nanoseconds // 1000
-    return lit(pa.scalar(microseconds, _SPAN))
+    return lit(arrow_scalar(microseconds, _SPAN))

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from engine.errors import PlanError
 from engine.expressions.common_type import common_type
+from engine.records.plain_scalars import array_of
 from engine.sql.constants import is_constant, scalar_of
 from engine.sql.dialect import sentence
 from engine.sql.expression_binder import Expressions
@@ -45,7 +46,7 @@ def bind_values(node: exp.Values, context: Context) -> Bound:
 def one_row(context: Context) -> Frame:
     """Return the frame of a SELECT without FROM: one row."""
     name = context.session.names.unique("row")
-    return Frame(context, context.session.from_arrow(pa.table({name: pa.array([1], pa.int8())})), Scope())
+    return Frame(context, context.session.from_arrow(pa.table({name: array_of([1], pa.int8())})), Scope())
 
 
 def _array(values: Sequence[pa.Scalar], node: exp.Expr, context: Context) -> pa.Array:
@@ -56,4 +57,4 @@ def _array(values: Sequence[pa.Scalar], node: exp.Expr, context: Context) -> pa.
             said = f"values of a column of VALUES are {wanted} and {value.type}; cast one of them"
             raise PlanError(sentence(node, said, context.session.text))
         wanted = common
-    return pa.array([value.as_py() for value in values], wanted)
+    return array_of([value.as_py() for value in values], wanted)

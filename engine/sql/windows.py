@@ -39,6 +39,7 @@ from engine.api.windows import (
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.ordered_pairs import can_pair, head_of
 from engine.graph.expression import Call
+from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate
 from engine.sql.arguments import constant_of
 from engine.sql.constants import is_constant, scalar_of
@@ -252,7 +253,7 @@ def _passing_nulls(
         settings, frame = {"partition_by": settings["partition_by"], "order_by": [row]}, {"rows": rows}
     is_last = name in ("last_value", "last", "lag")
     found = (max_ if is_last else min_)(pair).over(**settings, **frame)
-    taken = found.call("paired_value", pa.scalar(None, value_type), head=head_of(_ROW))
+    taken = found.call("paired_value", arrow_scalar(None, value_type), head=head_of(_ROW))
     return taken if len(others) < 2 else _or_default(taken, others[1])
 
 

@@ -70,7 +70,7 @@ def test_json_is_exactly_one_object_on_stdout(run, job):
     done = run(*FLINK_RUN, "job", "submit", "--json", job())
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert set(report) == {"job_id", "state", "runtime_ms", "bad_rows", "vertices"}
+    assert set(report) == {"job_id", "state", "runtime_ms", "bad_rows", "stores", "vertices"}
     assert re.fullmatch("[0-9a-f]{32}", report["job_id"])
     assert report["state"] == "FINISHED"
     assert isinstance(report["runtime_ms"], int)

@@ -65,7 +65,7 @@ PICTURES = {
 _PICTURES = re.compile(rf"\b(?:{'|'.join(PICTURES)})\b", re.IGNORECASE)
 _DIALECT = re.compile(rf"\b(?:{'|'.join(DIALECT)})\b", re.IGNORECASE)
 #: idioms of the field in which such a word stands
-IDIOMS = re.compile(r"by hand|hand-written|left-hand|right-hand", re.IGNORECASE)
+IDIOMS = re.compile(r"change data feed|by hand|hand-written|left-hand|right-hand", re.IGNORECASE)
 
 
 def fault_of(remark: Remark) -> str:

@@ -57,9 +57,15 @@ def _type_to_ipc(data_type: pa.DataType) -> bytes:
     return bytes(pa.schema([pa.field("", _plain_type(data_type))]).serialize())
 
 
+def _has_metadata(data_type: pa.DataType) -> bool:
+    """Return whether a field within a type has metadata, by which equal types may differ."""
+    children = [data_type.field(index) for index in range(data_type.num_fields)]
+    return any(child.metadata or _has_metadata(child.type) for child in children)
+
+
 def type_to_ipc(data_type: pa.DataType) -> bytes:
     """Return the IPC schema message of a single nameless, nullable field of that type."""
-    return _type_to_ipc(data_type)
+    return _type_to_ipc.__wrapped__(data_type) if _has_metadata(data_type) else _type_to_ipc(data_type)
 
 
 @lru_cache(maxsize=1024)
@@ -97,10 +103,11 @@ def value_width(data_type: pa.DataType) -> tuple[int, bool]:
 
 def to_column_info(field: pa.Field) -> ColumnInfo:
     """Return the properties of a field that planning uses."""
-    if field.metadata:
+    if field.metadata or _has_metadata(field.type):
         plain = pa.field("", _plain_type(field.type), metadata=field.metadata)
         ipc = pa.schema([plain]).serialize().to_pybytes()
-        return msgspec.structs.replace(_plain_info(field.name, field.type, nullable=field.nullable), ipc=ipc)
+        plain_info = _plain_info.__wrapped__(field.name, field.type, nullable=field.nullable)
+        return msgspec.structs.replace(plain_info, ipc=ipc)
     return _plain_info(field.name, field.type, nullable=field.nullable)
 
 

@@ -116,6 +116,14 @@ def test_schemas_survive_the_way_into_a_plan_and_back():
     assert [column.nullable for column in plan_schema.columns] == [field.nullable for field in schema]
 
 
+def test_metadata_within_a_type_is_that_of_its_own_column():
+    def schema(metadata):
+        return pa.schema([("x", pa.list_(pa.field("item", pa.struct([pa.field("a", pa.int8(), metadata=metadata)]))))])
+
+    for each in (schema({"id": "1"}), schema(None), schema({"id": "2"})):
+        assert to_arrow_schema(to_plan_schema(each)).equals(each, check_metadata=True)
+
+
 def test_equal_types_have_equal_bytes_whatever_the_name():
     one = to_plan_schema(pa.schema([("x", pa.int64())])).columns[0]
     other = to_plan_schema(pa.schema([pa.field("y", pa.int64(), nullable=False)])).columns[0]

@@ -252,6 +252,7 @@ def _row_member(binder: Binder, node: exp.Expr, tested: Sequence[exp.Expr], quer
 
 def quantified(binder: Binder, node: exp.Expr, one: exp.Expr, sign: str, query: exp.Expr, *, is_all: bool) -> Expr:
     """Return ``value > ALL (SELECT ...)`` and ``value > ANY (SELECT ...)``."""
+    _checked_place(binder, node)
     if sign in ("=", "<>") and is_all == (sign == "<>"):
         is_member = _member(binder, node, one, _inner(query))
         return ~is_member if is_all else is_member

@@ -260,7 +260,12 @@ class _Select:
                 continue
             if next(iter(columns_of(value.expression)), None) is None:
                 continue
-            frame.carried[name] = frame.with_column(value, "key")
+            column_name = frame.with_column(value, "key")
+            if column_name in frame.carried.values():
+                # a column stands for two of the rows outside, each of which is a key
+                column_name = frame.unique("key")
+                frame.data = frame.data.with_columns(**{column_name: value})
+            frame.carried[name] = column_name
             return True
         return False
 

@@ -113,6 +113,11 @@ ANSWERED = (
     "SELECT k FROM t WHERE (SELECT max(w) FROM u WHERE u.k = t.k) > 5 OR k IS NULL",
     "SELECT k FROM t WHERE CASE WHEN EXISTS (SELECT 1 FROM u WHERE u.k = t.k) THEN v > 10 ELSE v IS NULL END",
     "SELECT k FROM t WHERE k IN (SELECT k FROM u INTERSECT SELECT k FROM n WHERE n.k <> t.v)",
+    "SELECT k, NOT EXISTS (SELECT 1 FROM u WHERE u.w >= ALL (SELECT n.k FROM n WHERE n.k = t.k OR n.k > 1)) AS x"
+    " FROM t",
+    "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k IN (SELECT n.k FROM n WHERE n.k < ANY (SELECT w"
+    " FROM u AS y WHERE y.k = t.k AND y.k <= u.k)))",
+    "SELECT k, (SELECT max(w) FROM u WHERE u.k = t.k AND u.k = t.v) AS x FROM t",
 )
 
 

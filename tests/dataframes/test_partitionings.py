@@ -56,7 +56,7 @@ PROGRAMS = {
     "ranges to one task": lambda data: data.partition_by_range("i").set_parallelism(1).map_partition(seen, SEEN),
     "rows of a broadcast": lambda data: data.broadcast(),
     "keys of two types": lambda data: data.co_group(
-        data.select(data["i"].cast(pa.float64()).alias("i"), "s"),
+        data.select(data["i"].cast(pa.decimal128(20, 0)).alias("i"), "s"),
         on="i",
         fn=lambda left, right: [(int((list(left) or list(right))[0].i), "x")],
         schema=TEXT,

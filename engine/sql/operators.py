@@ -116,6 +116,7 @@ def compared(sign: str, left: Expr, right: Expr, type_of: TypeOf) -> Expr:
     left, right = fitted([left, right], type_of)
     left, right = with_spans([left, right], type_of)
     left, right = without_widening([left, right], type_of)
+    left, right = _as_of_column(left, right, type_of), _as_of_column(right, left, type_of)
     one, other = type_of(left), type_of(right)
     if common_type(one, other) is None and not (is_moment(one) and is_moment(other)):
         raise NotDefinedError(one, sign, other)
@@ -294,6 +295,17 @@ def without_widening(values: Sequence[Expr], type_of: TypeOf) -> list[Expr]:
     if not _is_exact(source) or not _is_exact(target) or common_type(source, target) != target:
         return list(values)
     return [value if place == wide[0] else other for place, other in enumerate(values)]
+
+
+def _as_of_column(value: Expr, beside: Expr, type_of: TypeOf) -> Expr:
+    """Return a constant number in the type of the column beside it, where that has the number."""
+    wanted = type_of(beside)
+    if not is_constant(value) or is_constant(beside) or not _is_exact(wanted) or not _is_exact(type_of(value)):
+        return value
+    try:
+        return lit(pc.cast(scalar_of(value), wanted))
+    except UNFIT:
+        return value
 
 
 def _is_exact(data_type: pa.DataType) -> bool:

@@ -21,9 +21,6 @@ import pyarrow.types as kinds
 from engine.databases.database_connection import SQLITE
 from engine.errors import SchemaError
 
-#: decimal digits of NUMERIC before PostgreSQL's limit of what a column may declare
-_SCALE_MAX: Final = 1000
-
 
 class SentType(NamedTuple):
     """The type of a column in SQL, and the type of the values that are sent."""

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from engine.api.expression import Expr
 from engine.errors import NotYetSupportedError
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import Literal
 
 Arguments = Sequence[Expr]
-Function = Callable[[Arguments, pa.DataType | None], Expr]
+Function = Callable[[Arguments], Expr]
 
 
 def constant_of(argument: Expr, what: str) -> Any:

@@ -282,7 +282,7 @@ class Expressions(Conditions):
         if isinstance(place, exp.Slice):
             begin, end = place.this, place.expression
             bounds = [lit(1) if begin is None else self.bind(begin), lit(-1) if end is None else self.bind(end)]
-            return LIST_FUNCTIONS["array_slice"]([value, *bounds], None)
+            return LIST_FUNCTIONS["array_slice"]([value, *bounds])
         if pa.types.is_struct(data_type):
             return self._field(value, place.name, node)
         if pa.types.is_map(data_type):
@@ -291,7 +291,7 @@ class Expressions(Conditions):
             raise PlanError(
                 self.said(node, f"{shown_type(data_type)}[...] is not defined; lists, structs and maps have parts")
             )
-        return LIST_FUNCTIONS["array_element"]([value, self.bind(place)], None)
+        return LIST_FUNCTIONS["array_element"]([value, self.bind(place)])
 
     def _dot(self, node: exp.Dot) -> Expr:
         return self._field(self.bind(node.this), node.expression.name, node)

@@ -198,7 +198,7 @@ plain("round trunc", 1, 2)
 add("sign", 1, 1, own("sign"))
 add("ceiling", 1, 1, plainly(FUNCTIONS["ceil"]))
 add("pow", 2, 2, plainly(FUNCTIONS["power"]))
-add("log", 1, 2, lambda _b, _n, given: FUNCTIONS["log"](given[::-1], None))
+add("log", 1, 2, lambda _b, _n, given: FUNCTIONS["log"](given[::-1]))
 add("isnan", 1, 1, cast_to(lambda given: given[0].is_nan(), pa.float64()))
 add("isinf", 1, 1, own("isinf"))
 add("isfinite", 1, 1, own("isfinite"))
@@ -234,10 +234,10 @@ add(
     "position locate charindex",
     2,
     2,
-    lambda b, _n, given: FUNCTIONS["strpos"]([text_of(b, given[1]), given[0]], None),
+    lambda b, _n, given: FUNCTIONS["strpos"]([text_of(b, given[1]), given[0]]),
 )
 texts("split_part", "split_part", 3)
-add("space", 1, 1, lambda _b, _n, given: FUNCTIONS["repeat"]([lit(" "), given[0]], None))
+add("space", 1, 1, lambda _b, _n, given: FUNCTIONS["repeat"]([lit(" "), given[0]]))
 add("concat", 1, _ANY, joined, True)
 add("concat_ws", 2, _ANY, separated, True)
 add("format printf format_string", 1, _ANY, formatted_text, True)

@@ -21,7 +21,7 @@ from engine.api.row_functions import coalesce, map_from
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.argument_kinds import is_list
 from engine.records.plain_scalars import scalar_of as arrow_scalar
-from engine.sql.arguments import constant_of
+from engine.sql.arguments import Function, constant_of
 from engine.sql.casts import cast
 from engine.sql.constants import computed, is_constant, scalar_of
 from engine.sql.format_calls import formatted
@@ -36,16 +36,16 @@ from engine.sql.spans import moved, part_of_span, unit_named
 Handler = Callable[[Binder, exp.Expr, list[Expr]], Expr]
 
 
-def plainly(function: Callable[[Sequence[Expr], Any], Expr]) -> Handler:
+def plainly(function: Function) -> Handler:
     """Return a function that takes arguments as they are."""
-    return lambda _binder, _node, given: function(given, None)
+    return lambda _binder, _node, given: function(given)
 
 
-def of_texts(function: Callable[[Sequence[Expr], Any], Expr], places: Sequence[int] = (0,)) -> Handler:
+def of_texts(function: Function, places: Sequence[int] = (0,)) -> Handler:
     """Return a function of texts: other values at some places are written as texts."""
 
     def call(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
-        return function([text_of(binder, one) if at in places else one for at, one in enumerate(given)], None)
+        return function([text_of(binder, one) if at in places else one for at, one in enumerate(given)])
 
     return call
 
@@ -107,7 +107,7 @@ def date_part(binder: Binder, part: Expr, value: Expr) -> Expr:
         value = cast_argument(binder, value, pa.timestamp("us"))
     elif not is_moment(data_type) and not pa.types.is_time(data_type):
         raise SchemaError("no date")
-    return FUNCTIONS["date_part"]([part, in_utc(value, data_type)], None)
+    return FUNCTIONS["date_part"]([part, in_utc(value, data_type)])
 
 
 def date_trunc(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
@@ -117,7 +117,7 @@ def date_trunc(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
         value, data_type = cast_argument(binder, value, pa.timestamp("us")), pa.timestamp("us")
     if not is_moment(data_type):
         raise SchemaError("no date")
-    return FUNCTIONS["date_trunc"]([given[0], in_utc(value, data_type)], None)
+    return FUNCTIONS["date_trunc"]([given[0], in_utc(value, data_type)])
 
 
 def unit_of(given: Expr) -> str:
@@ -184,9 +184,9 @@ def moment(data_type: pa.DataType) -> Handler:
     return call
 
 
-def alike(function: Callable[[Sequence[Expr], Any], Expr]) -> Handler:
+def alike(function: Function) -> Handler:
     """Return a function of values of one type."""
-    return lambda binder, _node, given: function(fitted(given, binder.type_of), None)
+    return lambda binder, _node, given: function(fitted(given, binder.type_of))
 
 
 def chosen(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
@@ -210,15 +210,15 @@ def joined(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
     """Return texts put together; nulls are passed over."""
     kept = [one for one in given if not pa.types.is_null(binder.type_of(one))]
     if any(is_list(binder.type_of(one)) for one in kept):
-        return LIST_FUNCTIONS["array_concat"](given, None)
+        return LIST_FUNCTIONS["array_concat"](given)
     texts = [coalesce(text_of(binder, one), "") for one in kept]
-    return FUNCTIONS["str_concat"](texts, None) if len(texts) > 1 else texts[0] if texts else lit("")
+    return FUNCTIONS["str_concat"](texts) if len(texts) > 1 else texts[0] if texts else lit("")
 
 
 def separated(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
     """Return texts with a separator between them."""
     values = [text_of(binder, one) for one in given[1:] if not pa.types.is_null(binder.type_of(one))]
-    return FUNCTIONS["concat_ws"]([given[0], *values], None) if values else lit("")
+    return FUNCTIONS["concat_ws"]([given[0], *values]) if values else lit("")
 
 
 def formatted_text(binder: Binder, node: exp.Expr, given: list[Expr]) -> Expr:
@@ -266,12 +266,12 @@ def of_bits(function: Callable[[Expr, Expr], Expr]) -> Handler:
 def full_match(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
     """Return whether a pattern is all of a text."""
     pattern = computed(lit("^(?:") + given[1] + lit(")$"))
-    return FUNCTIONS["regexp_like"]([text_of(binder, given[0]), pattern], None)
+    return FUNCTIONS["regexp_like"]([text_of(binder, given[0]), pattern])
 
 
 def row(_binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
     """Return a struct of values without names."""
-    return LIST_FUNCTIONS["struct"](given, None)
+    return LIST_FUNCTIONS["struct"](given)
 
 
 def map_of(_binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
@@ -285,7 +285,7 @@ def of_lists(name: str, count: int = 1) -> Handler:
     def call(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
         if not all(is_list(binder.type_of(one)) for one in given[:count]):
             raise SchemaError("no list")
-        return LIST_FUNCTIONS[name](given, None)
+        return LIST_FUNCTIONS[name](given)
 
     return call
 
@@ -304,7 +304,7 @@ def contained(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
 def prepended(binder: Binder, node: exp.Expr, given: list[Expr]) -> Expr:
     """Return a list with a value in front."""
     given = given if is_list(binder.type_of(given[1])) else given[::-1]
-    return LIST_FUNCTIONS["array_prepend"](given, None)
+    return LIST_FUNCTIONS["array_prepend"](given)
 
 
 def of_constants(function: Callable[..., Any]) -> Handler:

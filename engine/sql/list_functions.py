@@ -1,4 +1,4 @@
-"""SQL's functions of lists and structs by the names that the planner gives them; positions count from 1.
+"""SQL's functions of lists and structs by name; positions count from 1.
 
 Held by: tests/sql/test_function_calls.py
 """
@@ -17,18 +17,18 @@ from engine.api.row_functions import array, struct
 from engine.errors import NotYetSupportedError
 from engine.graph.expression import Call, Literal
 from engine.sql.arguments import Arguments, Function, constant_of
-from engine.sql.constants import is_null, scalar_of
+from engine.sql.constants import scalar_of
 
 
 def _method(name: str) -> Function:
-    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    def call(arguments: Arguments) -> Expr:
         found: Expr = getattr(arguments[0].list, name)(*arguments[1:])
         return found
 
     return call
 
 
-def _element(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _element(arguments: Arguments) -> Expr:
     values, position = arguments
     if isinstance(position.expression, Literal):
         place = constant_of(position, "a position")
@@ -37,7 +37,7 @@ def _element(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return values.list.get(when(position > 0).then(position - 1).when(position < 0).then(position).otherwise(2**31))
 
 
-def _slice(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _slice(arguments: Arguments) -> Expr:
     begin, end = (constant_of(one, "a position of a slice") for one in arguments[1:3])
     if begin is None or end is None or (len(arguments) > 3 and constant_of(arguments[3], "a step") != 1):
         raise NotYetSupportedError("sql: a part of a list with a step, or without a position (write l[2:3])")
@@ -46,7 +46,7 @@ def _slice(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return arguments[0].list.slice(start, stop)
 
 
-def _sort(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _sort(arguments: Arguments) -> Expr:
     words = [str(constant_of(one, "an order")).upper() for one in arguments[1:]]
     descending = words[:1] == ["DESC"]
     nulls_last = words[1] == "NULLS LAST" if len(words) > 1 else not descending
@@ -63,17 +63,17 @@ def _elements(value: Expr, what: str) -> list[Any]:
     raise NotYetSupportedError(f"sql: {what} that is a column; write list_contains of each value")
 
 
-def _has_all(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _has_all(arguments: Arguments) -> Expr:
     values = _elements(arguments[1], "the second list of list_has_all")
     return reduce(and_, (arguments[0].list.contains(one) for one in values), arguments[0].list.length() >= 0)
 
 
-def _has_any(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _has_any(arguments: Arguments) -> Expr:
     values = _elements(arguments[1], "the second list of list_has_any")
     return reduce(or_, (arguments[0].list.contains(one) for one in values), arguments[0].list.length() < 0)
 
 
-def _join(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _join(arguments: Arguments) -> Expr:
     """Return the texts of a list as one; of nulls alone there is none, as in DuckDB."""
     texts = arguments[0]
     joined = texts.list.join(str(constant_of(arguments[1], "what ARRAY_TO_STRING puts between texts")))
@@ -81,16 +81,11 @@ def _join(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return when(has_text).then(joined).otherwise(None)
 
 
-def _split(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _split(arguments: Arguments) -> Expr:
     return arguments[0].call("str_split", arguments[1], regex=False)
 
 
-def _named(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    names = [str(constant_of(one, "the name of a field")) for one in arguments[::2]]
-    return struct(**dict(zip(names, arguments[1::2], strict=True)))
-
-
-def _field(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _field(arguments: Arguments) -> Expr:
     return arguments[0].field(str(constant_of(arguments[1], "the name of a field")))
 
 
@@ -105,20 +100,11 @@ def _has_null(values: Expr) -> Expr:
     return values.list.sort(nulls_last=False).list.first().is_null() & (values.list.length() > 0)
 
 
-def null_position(arguments: Arguments) -> Expr:
-    """Return the index of NULL in a list, which the planner needs for ALL and ANY."""
-    if not is_null(arguments[1]):
-        raise NotYetSupportedError("sql: list_position(); write list_contains(l, x)")
-    return when(_has_null(arguments[0])).then(1)
-
-
 LIST_FUNCTIONS: Final[dict[str, Function]] = {
-    "make_array": lambda arguments, _: array(*arguments),
-    "array_has": _method("contains"),
+    "make_array": lambda arguments: array(*arguments),
     "array_has_all": _has_all,
     "array_has_any": _has_any,
-    "array_length": lambda arguments, _: arguments[0].list.length(),
-    "cardinality": lambda arguments, _: arguments[0].list.length(),
+    "array_length": lambda arguments: arguments[0].list.length(),
     "array_element": _element,
     "array_slice": _slice,
     "array_sort": _sort,
@@ -128,11 +114,10 @@ LIST_FUNCTIONS: Final[dict[str, Function]] = {
     "array_min": _method("min"),
     "array_max": _method("max"),
     "array_concat": _method("concat"),
-    "array_append": lambda arguments, _: arguments[0].list.concat(array(arguments[1])),
-    "array_prepend": lambda arguments, _: array(arguments[0]).list.concat(arguments[1]),
+    "array_append": lambda arguments: arguments[0].list.concat(array(arguments[1])),
+    "array_prepend": lambda arguments: array(arguments[0]).list.concat(arguments[1]),
     "array_to_string": _join,
     "string_to_array": _split,
-    "struct": lambda arguments, _: struct(**{f"c{number}": one for number, one in enumerate(arguments)}),
-    "named_struct": _named,
+    "struct": lambda arguments: struct(**{f"c{number}": one for number, one in enumerate(arguments)}),
     "get_field": _field,
 }

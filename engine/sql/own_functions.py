@@ -123,7 +123,6 @@ OWN: Final[dict[str, OwnFunction]] = {
     "unix_timestamp": OwnFunction([_MOMENT], _INTEGER, _epoch("s")),
     "from_unixtime": OwnFunction([_INTEGER], _MOMENT, _of_seconds(10**6)),
     "make_timestamp": OwnFunction([_INTEGER], _MOMENT, _of_seconds(1)),
-    "bitwise_xor": OwnFunction([_INTEGER, _INTEGER], _INTEGER, lambda arguments: arguments[0].bit_xor(arguments[1])),
     "sign": OwnFunction([_DOUBLE], _INTEGER, _sign),
     "isinf": OwnFunction([_DOUBLE], pa.bool_(), lambda arguments: arguments[0].is_infinite()),
     "isfinite": OwnFunction([_DOUBLE], pa.bool_(), lambda arguments: arguments[0].is_finite()),

@@ -9,7 +9,7 @@ from typing import Final
 
 _STRFTIME: Final = "write strftime(ts, '%Y-%m-%d')"
 _PYTHON: Final = "write data.map(...) or data.with_columns(...) in Python"
-#: functions whose arguments are functions, which the planner would take for columns
+#: functions whose arguments are functions
 OF_FUNCTIONS: Final = frozenset(
     ("list_transform", "list_filter", "list_reduce", "transform", "array_transform", "array_filter")
 )

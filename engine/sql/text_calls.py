@@ -28,7 +28,7 @@ _END: Final = 2**31 - 1
 def _call(name: str, *options: str) -> Function:
     """Return a function of texts whose further arguments are those of ours, or its options by name."""
 
-    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    def call(arguments: Arguments) -> Expr:
         text, *others = arguments
         if not options:
             return text.call(name, *others)
@@ -43,7 +43,7 @@ def sliced(text: Expr, start: Expr, stop: Expr | None) -> Expr:
     return text.call("str_slice", start=as_option(computed(start)), stop=behind)
 
 
-def _substring(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _substring(arguments: Arguments) -> Expr:
     text, start = arguments[0], arguments[1]
     first = when(start > 0).then(start - 1).when(start < 0).then(start).when(start == 0).then(0)
     if len(arguments) == 2:
@@ -59,11 +59,11 @@ def _greater(one: Expr, other: Expr) -> Expr:
     return when(one >= other).then(one).when(one < other).then(other)
 
 
-def _left(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _left(arguments: Arguments) -> Expr:
     return sliced(arguments[0], lit(0), arguments[1])
 
 
-def _right(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _right(arguments: Arguments) -> Expr:
     text, count = arguments
     return sliced(text, -count, when(count == 0).then(0).otherwise(_END))
 
@@ -71,10 +71,10 @@ def _right(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
 def _trim(name: str) -> Function:
     """Return a function that takes away blanks, or what is said; in Python line ends are white, too."""
     trimmed = _call(name, "characters")
-    return lambda arguments, wanted: trimmed(arguments if len(arguments) > 1 else [*arguments, lit(" ")], wanted)
+    return lambda arguments: trimmed(arguments if len(arguments) > 1 else [*arguments, lit(" ")])
 
 
-def _pad(arguments: Arguments, _wanted: pa.DataType | None, *, is_left: bool) -> Expr:
+def _pad(arguments: Arguments, *, is_left: bool) -> Expr:
     """Return a text padded to a width; what is longer is cut."""
     text, wanted = arguments[0], arguments[1]
     fill = arguments[2] if len(arguments) > 2 else lit(" ")
@@ -88,7 +88,7 @@ def _pad(arguments: Arguments, _wanted: pa.DataType | None, *, is_left: bool) ->
     return beside + kept if is_left else kept + beside
 
 
-def _regexp_replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _regexp_replace(arguments: Arguments) -> Expr:
     flags = str(constant_of(arguments[3], "the flags of REGEXP_REPLACE")) if len(arguments) > 3 else ""
     if flags.strip("gims"):
         raise NotYetSupportedError(f"the flags {flags!r} of REGEXP_REPLACE, in SQL (there are g, i, m, s)")
@@ -101,7 +101,7 @@ def _with_flags(written: str, pattern: Expr) -> Expr:
     return computed(lit(written) + pattern) if written else pattern
 
 
-def _replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _replace(arguments: Arguments) -> Expr:
     text, sought, written = arguments
     if value_of(computed(written.is_null())) is True:
         return lit(None, pa.string())
@@ -114,37 +114,28 @@ def _replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return replaced if value_of(is_nothing) is False else when(is_nothing).then(kept).otherwise(replaced)
 
 
-def _repeat(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _repeat(arguments: Arguments) -> Expr:
     text, count = arguments
     return text.str.repeat(when(count < 0).then(0).otherwise(count))
 
 
-def _concat_ws(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _concat_ws(arguments: Arguments) -> Expr:
     return arguments[1].call("str_concat_ws", *arguments[2:], separator=as_option(arguments[0]))
 
 
-def _matches(before: str = "", is_not: bool = False) -> Function:
-    """Return whether a regular expression matches somewhere; ``before``: what is written in front of it."""
-
-    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-        flags = str(constant_of(arguments[2], "the flags of a pattern")) if len(arguments) > 2 else ""
-        if flags.strip("ims"):
-            raise NotYetSupportedError(f"the flags {flags!r} of a pattern, in SQL (there are i, m, s)")
-        pattern = _with_flags(f"(?{flags})" if flags else before, arguments[1])
-        found = arguments[0].call("str_matches", pattern)
-        return ~found if is_not else found
-
-    return call
+def _matches(arguments: Arguments) -> Expr:
+    """Return whether a regular expression matches somewhere."""
+    flags = str(constant_of(arguments[2], "the flags of a pattern")) if len(arguments) > 2 else ""
+    if flags.strip("ims"):
+        raise NotYetSupportedError(f"the flags {flags!r} of a pattern, in SQL (there are i, m, s)")
+    return arguments[0].call("str_matches", _with_flags(f"(?{flags})" if flags else "", arguments[1]))
 
 
-def _split_part(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def _split_part(arguments: Arguments) -> Expr:
     return arguments[0].call("str_split_part", arguments[1], n=as_option(arguments[2]))
 
 
 TEXT_FUNCTIONS: Final[dict[str, Function]] = {
-    # the third argument is what ESCAPE says, or nothing
-    "like": lambda arguments, _: arguments[0].call("str_like", arguments[1]),
-    "ilike": lambda arguments, _: arguments[0].call("str_ilike", arguments[1]),
     "btrim": _trim("str_strip"),
     "ltrim": _trim("str_lstrip"),
     "rtrim": _trim("str_rstrip"),
@@ -152,16 +143,12 @@ TEXT_FUNCTIONS: Final[dict[str, Function]] = {
     "right": _right,
     "substring": _substring,
     "replace": _replace,
-    "strpos": lambda arguments, _: arguments[0].call("str_find", arguments[1]) + 1,
+    "strpos": lambda arguments: arguments[0].call("str_find", arguments[1]) + 1,
     "starts_with": _call("str_starts_with"),
     "ends_with": _call("str_ends_with"),
     "contains": _call("str_contains"),
-    "regexp_like": _matches(),
-    "regex_match": _matches(),
-    "regex_imatch": _matches("(?i)"),
-    "regex_not_match": _matches(is_not=True),
-    "regex_not_imatch": _matches("(?i)", is_not=True),
-    "regexp_count": lambda arguments, _: arguments[0].call("str_count_matches", arguments[1], regex=True),
+    "regexp_like": _matches,
+    "regexp_count": lambda arguments: arguments[0].call("str_count_matches", arguments[1], regex=True),
     "regexp_replace": _regexp_replace,
     "initcap": _call("str_title"),
     "reverse": _call("str_reverse"),

@@ -6,6 +6,7 @@
     output_target.py  OutputTarget: what each kind of place does in these steps; one entry each
     targets.py        the registry of targets
     decision.py       Decision: which attempts' files are the output, as JSON
+    beside_target.py  BesideTarget: what targets have in common that stage in a folder beside the output
     publish.py        publish: each decided output by its target; every step can be repeated
     result_record.py  JobResultRecord: how a job ended
 

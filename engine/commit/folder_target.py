@@ -13,28 +13,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from engine.commit.beside_target import BesideTarget
 from engine.commit.decision import DecidedOutput
 from engine.commit.folder_check import check_folder, resolve_target
 from engine.commit.folder_publication import clean_staging, place_output
-from engine.commit.output_target import OutputTarget
-from engine.commit.staging import (
-    adopt_staging,
-    create_staging,
-    is_left,
-    read_owner,
-    remove_staging,
-    staging_path,
-    sweep_stale,
-)
+from engine.commit.staging import is_left, read_owner
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
-from engine.storage.file_systems import file_system_of, is_folder
+from engine.storage.file_systems import file_system_of
 
 _STAGING: Final = re.compile(r"\.(.*)\.drey-([0-9a-f]{32})(?:\.done)?")
 
 
-class FolderTarget(OutputTarget):
+class FolderTarget(BesideTarget):
     """Folders of this machine, and of file systems that are mounted on it."""
 
     name = "folder"
@@ -47,21 +39,9 @@ class FolderTarget(OutputTarget):
         """Raise PlanError when the folder exists and is neither replaced nor added to, or cannot be made."""
         check_folder(spec, Path(output))
 
-    def staging(self, output: str, job_id: JobId) -> Staging:
-        """Return the folder beside the output."""
-        return Staging(os.fspath(staging_path(Path(output), job_id)), output, self.name)
-
-    def sweep(self, output: str, cluster: str, is_over: Callable[[JobId], bool]) -> None:
-        """Remove staging folders with which no process goes on."""
-        sweep_stale(Path(output), cluster, is_over)
-
-    def prepare(self, spec: SinkSpec, staging: Staging, job_id: JobId, cluster: str) -> None:
-        """Create the staging folder."""
-        create_staging(Path(staging.output), job_id, cluster)
-
-    def adopt(self, staging: Staging, job_id: JobId, cluster: str) -> None:
-        """Become the owner of the staging folder."""
-        adopt_staging(Path(staging.path), cluster)
+    def beside(self, output: str) -> Path:
+        """Return the output itself."""
+        return Path(output)
 
     def publish(
         self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None], *, is_durable: bool
@@ -73,15 +53,6 @@ class FolderTarget(OutputTarget):
     def clean(self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None]) -> None:
         """Remove the staging folder."""
         clean_staging(output.staging, after_step)
-
-    def abort(self, staging: Staging, job_id: JobId) -> None:
-        """Remove the staging folder, and empty folders above the output that were made for it."""
-        if is_folder(staging.path):
-            remove_staging(Path(staging.path))
-
-    def is_there(self, staging: Staging) -> bool:
-        """Return whether there is a staging folder."""
-        return is_folder(staging.path)
 
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
         """Return whether the owner in the staging folder belongs to the cluster, or is gone."""

@@ -17,16 +17,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.commit.beside_target import BesideTarget
 from engine.commit.decision import DecidedOutput
-from engine.commit.output_target import OutputTakenError, OutputTarget
-from engine.commit.staging import (
-    adopt_staging,
-    create_staging,
-    read_owner,
-    remove_staging,
-    staging_path,
-    sweep_stale,
-)
+from engine.commit.output_target import OutputTakenError
+from engine.commit.staging import read_owner, remove_staging
 from engine.databases.database_connection import SQLITE, connected, database_file
 from engine.databases.database_queries import quoted, text_literal
 from engine.databases.repeated_publication import repeated
@@ -43,7 +37,7 @@ from engine.storage.file_systems import is_file, is_folder
 _UPSERTED = "drey_upserted"
 
 
-class SqliteTarget(OutputTarget):
+class SqliteTarget(BesideTarget):
     """Tables of SQLite."""
 
     name = "sqlite"
@@ -70,21 +64,11 @@ class SqliteTarget(OutputTarget):
                 )
             check_fit(cursor, written)
 
-    def staging(self, output: str, job_id: JobId) -> Staging:
-        """Return the folder beside the database."""
-        return Staging(os.fspath(staging_path(_beside(output), job_id)), output, self.name)
-
-    def sweep(self, output: str, cluster: str, is_over: Callable[[JobId], bool]) -> None:
-        """Remove folders of jobs with which no process goes on."""
-        sweep_stale(_beside(output), cluster, is_over)
-
-    def prepare(self, spec: SinkSpec, staging: Staging, job_id: JobId, cluster: str) -> None:
-        """Create the folder."""
-        create_staging(_beside(staging.output), job_id, cluster)
-
-    def adopt(self, staging: Staging, job_id: JobId, cluster: str) -> None:
-        """Become the owner of the folder."""
-        adopt_staging(Path(staging.path), cluster)
+    def beside(self, output: str) -> Path:
+        """Return a path beside the database that is the table's own: folders of its jobs are named after it."""
+        place: OutputPlace = place_of(output)
+        mark = hashlib.blake2b(place.table.encode(), digest_size=4).hexdigest()
+        return Path(f"{database_file(place.uri)}-{mark}")
 
     def publish(
         self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None], *, is_durable: bool
@@ -129,26 +113,10 @@ class SqliteTarget(OutputTarget):
             remove_staging(Path(output.staging))
         after_step("clean")
 
-    def abort(self, staging: Staging, job_id: JobId) -> None:
-        """Remove the folder."""
-        if is_folder(staging.path):
-            remove_staging(Path(staging.path))
-
-    def is_there(self, staging: Staging) -> bool:
-        """Return whether there is a folder."""
-        return is_folder(staging.path)
-
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
         """Return whether the owner in the folder belongs to the cluster."""
         owner = read_owner(Path(staging.path))
         return owner is not None and owner.cluster == cluster != ""
-
-
-def _beside(output: str) -> Path:
-    """Return a path beside the database that is the table's own: folders of its jobs are named after it."""
-    place: OutputPlace = place_of(output)
-    mark = hashlib.blake2b(place.table.encode(), digest_size=4).hexdigest()
-    return Path(f"{database_file(place.uri)}-{mark}")
 
 
 def _insert(cursor: Any, written: WrittenTable, output: DecidedOutput) -> None:

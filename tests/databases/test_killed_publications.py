@@ -1,4 +1,4 @@
-"""Publications that are killed: processes end by SIGKILL at each step, and at moments that nobody chose."""
+"""Publications that are killed: processes end by SIGKILL at each step, and at random moments."""
 
 import random
 import subprocess

@@ -12,7 +12,7 @@ from engine.errors import SchemaError
 from tests.integration.row_oracle import assert_same_rows, duck, rows_of
 
 FAR = 2**53
-#: of each type, values that other types have, and values that only look like them
+#: keys of each type: values that other types have, and values that only look like them
 NUMBERS = {
     pa.int8(): [0, 7, -1, None],
     pa.uint8(): [0, 7, 255, None],

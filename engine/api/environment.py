@@ -176,13 +176,19 @@ class Environment(SourceCalls, HasOtherNames):
         """Catalogs that are attached, by name."""
         return self._catalogs
 
-    def sql(self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> DataSet:
+    def sql(
+        self,
+        query: str,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
+        dialect: str | None = None,
+    ) -> DataSet:
         """Return the data set of a query over registered data sets; it runs when it is used.
 
-        params: values of ``$1`` and so on (a list), or of ``:name`` (a dict).
+        params: values of ``$1`` and so on (a list), or of ``:name`` (a dict). dialect: of the query, "duckdb",
+        "postgres", "spark", "snowflake", "bigquery" or "trino"; None is Drey's own.
         """
         use_store_settings(self._configuration.storage_texts())
-        return query_reader()(query, self, params)
+        return query_reader()(query, self, params, dialect)
 
     # execution -------------------------------------------------------------------------------------------------
 

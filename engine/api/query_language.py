@@ -11,8 +11,8 @@ from typing import Any
 from engine.api.data_set import DataSet
 from engine.errors import NotYetSupportedError
 
-#: function from (text, the Environment with its tables) to the query's data set
-QueryReader = Callable[[str, Any, Any], DataSet]
+#: function from (text, the Environment with its tables, parameters, dialect) to the query's data set
+QueryReader = Callable[[str, Any, Any, str | None], DataSet]
 
 _readers: list[QueryReader] = []
 

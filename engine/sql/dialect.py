@@ -83,9 +83,9 @@ def parsed(text: str) -> exp.Expr:
     try:
         found = _DIALECT.parse(text, error_level=ErrorLevel.IMMEDIATE)
     except ParseError as error:
-        raise PlanError(f"sql: {_of_parser(error, text)}") from None
+        raise PlanError(f"sql: {of_parser(error, text)}") from None
     except TokenError as error:
-        raise PlanError(f"sql: {_of_tokens(error, text)}") from None
+        raise PlanError(f"sql: {of_tokens(error, text)}") from None
     except RecursionError:
         raise PlanError("sql: the query is nested too deep") from None
     if not any(found):
@@ -132,7 +132,8 @@ def _at(text: str, place: int) -> str:
     return f"line {before.count(chr(10)) + 1}, column {place - before.rfind(chr(10))}: "
 
 
-def _of_parser(error: ParseError, text: str) -> str:
+def of_parser(error: ParseError, text: str) -> str:
+    """Return the sentence of an error of the parser: its place, what was expected, and the word that was meant."""
     (found,) = error.errors[:1]
     highlight, said = found["highlight"] or "", str(found["description"])
     place = len(found["start_context"] or "") if len(text) < 100 else -1
@@ -179,6 +180,7 @@ def _near(text: str, place: int) -> str:
     return ""
 
 
-def _of_tokens(_error: TokenError, text: str) -> str:
+def of_tokens(_error: TokenError, text: str) -> str:
+    """Return the sentence of a text that cannot be cut into words: a quote has no end."""
     quote = next((one for one in ("'", '"') if text.count(one) % 2), "'")
     return f"{_at(text, text.rfind(quote))}unterminated {'string literal' if quote == chr(39) else 'name'}"

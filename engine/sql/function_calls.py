@@ -40,6 +40,7 @@ from engine.sql.function_handlers import (
     cast_to,
     chosen,
     contained,
+    cut_to_whole,
     date_part,
     date_trunc,
     difference,
@@ -199,6 +200,8 @@ add("sign", 1, 1, own("sign"))
 add("ceiling", 1, 1, plainly(FUNCTIONS["ceil"]))
 add("pow", 2, 2, plainly(FUNCTIONS["power"]))
 add("log", 1, 2, lambda _b, _n, given: FUNCTIONS["log"](given[::-1]))
+# the casts to integers of dialects that cut numbers off
+add("cut_to_whole", 1, 1, cut_to_whole, True)
 add("isnan", 1, 1, cast_to(lambda given: given[0].is_nan(), pa.float64()))
 add("isinf", 1, 1, own("isinf"))
 add("isfinite", 1, 1, own("isfinite"))

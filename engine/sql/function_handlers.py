@@ -120,6 +120,13 @@ def date_trunc(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
     return FUNCTIONS["date_trunc"]([given[0], in_utc(value, data_type)])
 
 
+def cut_to_whole(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return a number without its fraction, and what is no such number as it is."""
+    data_type = binder.type_of(given[0])
+    has_fraction = pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
+    return FUNCTIONS["trunc"](given) if has_fraction else given[0]
+
+
 def unit_of(given: Expr) -> str:
     """Return the unit that an argument names."""
     return unit_named(str(constant_of(given, "the unit of a call")))

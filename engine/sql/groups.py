@@ -246,7 +246,9 @@ class Grouping:
 
 def sets_of(binder: Binder, grouping: Grouping, group: exp.Group, plain: Sequence[exp.Expr]) -> list[list[str]]:
     """Return the keys of each grouping set. Raises: PlanError for more than there may be."""
-    parts: list[list[list[str]]] = [[[grouping.add_key(one) for one in plain]]]
+    # GROUP BY a, b WITH ROLLUP is GROUP BY ROLLUP (a, b)
+    is_behind = any(not one.expressions for kind in ("rollup", "cube") for one in group.args.get(kind) or ())
+    parts: list[list[list[str]]] = [] if is_behind else [[[grouping.add_key(one) for one in plain]]]
 
     def keys_of(node: exp.Expr) -> list[str]:
         inner = node.unnest()
@@ -254,10 +256,10 @@ def sets_of(binder: Binder, grouping: Grouping, group: exp.Group, plain: Sequenc
 
     def sets_in(node: exp.Expr) -> list[list[str]]:
         if isinstance(node, exp.Rollup):
-            each = [keys_of(one) for one in node.expressions]
+            each = [keys_of(one) for one in node.expressions or plain]
             return [[name for one in each[:size] for name in one] for size in range(len(each), -1, -1)]
         if isinstance(node, exp.Cube):
-            each = [keys_of(one) for one in node.expressions]
+            each = [keys_of(one) for one in node.expressions or plain]
             chosen = [one for size in range(len(each), -1, -1) for one in combinations(each, size)]
             return [[name for one in some for name in one] for some in chosen]
         if isinstance(node, exp.GroupingSets):

@@ -25,6 +25,7 @@ from engine.files.paths import is_hidden, placed_store_errors
 from engine.sql.attached import attached_rows
 from engine.sql.dialect import parsed, sentence
 from engine.sql.frames import Context, Session
+from engine.sql.other_dialects import OURS, checked_dialect, translated
 from engine.sql.query_binder import bind_query, data_set_of
 from engine.sql.statements import check_is_query
 from engine.storage.file_systems import file_system_of, is_file, is_folder
@@ -42,11 +43,15 @@ _ENDINGS: Final = {
 
 
 def query_data_set(
-    text: str, environment: Environment, parameters: Sequence[Any] | Mapping[str, Any] | None = None
+    text: str,
+    environment: Environment,
+    parameters: Sequence[Any] | Mapping[str, Any] | None = None,
+    dialect: str | None = None,
 ) -> DataSet:
     """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one."""
     check_is_query(text)
-    statement = parsed(text)
+    name = checked_dialect(dialect)
+    statement = parsed(text) if name == OURS else translated(text, name)
     if not isinstance(statement, exp.Query | exp.Values | exp.Subquery):
         raise NotYetSupportedError(sentence(statement, f"{statement.key.upper()} is no query", text))
     tables = environment.tables

@@ -285,6 +285,10 @@ class _Select:
         sets: list[list[str]] | None = None
         if group is not None:
             plain = self._keys(group)
+            if group.args.get("totals"):
+                raise NotYetSupportedError(
+                    sentence(group, "GROUP BY ... WITH TOTALS; write GROUP BY ROLLUP (...)", self._frame.session.text)
+                )
             if any(group.args.get(one) for one in ("rollup", "cube", "grouping_sets")):
                 sets = sets_of(binder, grouping, group, plain)
             else:

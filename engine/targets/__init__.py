@@ -43,10 +43,10 @@ def _spark_executor() -> Executor:
     return SparkExecutor()
 
 
-def _read_query(text: str, environment: Environment, params: Any = None) -> DataSet:
+def _read_query(text: str, environment: Environment, params: Any, dialect: str | None) -> DataSet:
     from engine.sql.query import query_data_set
 
-    return query_data_set(text, environment, params)
+    return query_data_set(text, environment, params, dialect)
 
 
 def _frame(environment: Runner, node: LogicalNode, spark: Any) -> Any:

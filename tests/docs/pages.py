@@ -27,6 +27,7 @@ GENERATED = {
         "reference/rest.md",
         "reference/sql.md",
         "reference/types.md",
+        "reference/dialects.md",
         "reference/openapi.json",
         "how-it-works/map.md",
         "how-it-works/rooms.md",

@@ -20,11 +20,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from engine.errors import ConfigurationError, DataError, EngineError, ResourceError
 from engine.storage.file_systems import is_file
+
+if TYPE_CHECKING:
+    from adbc_driver_manager import AdbcDatabase
+
+    from engine.databases.adbc_connection import AdbcConnection
 
 POSTGRESQL: Final = "postgresql"
 SQLITE: Final = "sqlite"
@@ -130,15 +136,15 @@ def _without_secrets(text: str, uri: str) -> str:
     return text
 
 
-def _driver(dialect: str) -> Any:
-    """Return the module of a driver. Raises: ConfigurationError."""
+def _driver(dialect: str) -> ModuleType:
+    """Return the package of a driver. Raises: ConfigurationError."""
     package = _DRIVERS[dialect]
     advice = "install it: pip install 'drey-engine[databases]'"
     try:
-        driver = importlib.import_module(f"{package}.dbapi")
+        driver = importlib.import_module(package)
     except ImportError:
         raise ConfigurationError(f"databases need the package {package.replace('_', '-')}; {advice}") from None
-    version = str(importlib.import_module(package).__version__)
+    version = str(driver.__version__)
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < _VERSION_MIN:
         raise ConfigurationError(
             f"{package.replace('_', '-')} {version} changes values of NUMERIC; it must be 1.12 or newer: {advice}"
@@ -147,7 +153,7 @@ def _driver(dialect: str) -> Any:
 
 
 @contextmanager
-def connected(uri: str, *, has_password: bool = False, in_transaction: bool = False) -> Iterator[Any]:
+def connected(uri: str, *, has_password: bool = False, in_transaction: bool = False) -> Iterator[AdbcConnection]:
     """Have a connection to a shown URI, opened as by ``open_connection``; what fails meanwhile is ``told``."""
     connection = open_connection(uri, has_password=has_password, in_transaction=in_transaction)
     try:
@@ -157,7 +163,7 @@ def connected(uri: str, *, has_password: bool = False, in_transaction: bool = Fa
         connection.close()
 
 
-def open_connection(uri: str, *, has_password: bool = False, in_transaction: bool = False) -> Any:
+def open_connection(uri: str, *, has_password: bool = False, in_transaction: bool = False) -> AdbcConnection:
     """Return a connection to a shown URI.
 
     Args: has_password: the client was given one. in_transaction: statements are of a transaction, which ``commit``
@@ -172,13 +178,15 @@ def open_connection(uri: str, *, has_password: bool = False, in_transaction: boo
     full = _full(uri)
     dialect = dialect_of(full)
     driver = _driver(dialect)
+    from engine.databases.adbc_connection import AdbcConnection
+
     with told(uri, is_open=False):
         if dialect == SQLITE:
-            return driver.connect(_place(full, is_writing=in_transaction), autocommit=not in_transaction)
-        if not in_transaction:
-            return driver.connect(_in_utf8(full), autocommit=True)
-        kept = _kept_database(full)
-        return driver.Connection(kept, kept.connection())
+            database = driver.connect(_place(full, is_writing=in_transaction))
+        else:
+            database = _kept_database(_in_utf8(full)) if in_transaction else driver.connect(_in_utf8(full))
+        is_shared = in_transaction and dialect == POSTGRESQL
+        return AdbcConnection(database, in_transaction=in_transaction, is_shared=is_shared)
 
 
 def _in_utf8(uri: str) -> str:
@@ -186,23 +194,11 @@ def _in_utf8(uri: str) -> str:
     return f"{uri}{'&' if '?' in uri else '?'}client_encoding=UTF8"
 
 
-class _KeptDatabase:
-    """The driver's knowledge of a server, which outlives connections: asking for it takes 50 ms of processor time."""
-
-    def __init__(self, uri: str) -> None:
-        self._database = importlib.import_module(_DRIVERS[POSTGRESQL]).connect(_in_utf8(uri))
-
-    def connection(self) -> Any:
-        """Return a new connection."""
-        return importlib.import_module("adbc_driver_manager").AdbcConnection(self._database)
-
-    def close(self) -> None:
-        """Do nothing: a connection that is closed calls this."""
-
-
 @lru_cache(maxsize=8)
-def _kept_database(uri: str) -> _KeptDatabase:
-    return _KeptDatabase(uri)
+def _kept_database(uri: str) -> AdbcDatabase:
+    """Return the driver's knowledge of a server, which outlives connections: asking takes 50 ms of processor time."""
+    database: AdbcDatabase = _driver(POSTGRESQL).connect(uri)
+    return database
 
 
 @contextmanager
@@ -210,12 +206,14 @@ def told(uri: str, *, is_open: bool = True) -> Iterator[None]:
     """Raise what a driver raises as an error of the engine, without secrets."""
     full = _full(uri)
     dialect = dialect_of(full)
-    driver = _driver(dialect)
+    _driver(dialect)
+    from engine.databases.adbc_connection import Error
+
     try:
         yield
     except EngineError:
         raise
-    except (driver.Error, OSError, ValueError) as error:
+    except (Error, OSError, ValueError) as error:
         said = _without_secrets(str(error).strip(), full)
         raise _failure(error, f"database {uri}: {said}", is_open=is_open, dialect=dialect) from None
 

@@ -12,7 +12,7 @@ Held by: tests/databases/test_database.py
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -26,6 +26,9 @@ from engine.memory.budget import Kind, Role, process_budget
 from engine.records.batch_limits import ARROW_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
 from engine.records.plain_types import plain_batch
+
+if TYPE_CHECKING:
+    from engine.databases.adbc_connection import AdbcConnection
 
 _BATCH_BYTES_MIN: Final = 64 << 10
 
@@ -60,17 +63,16 @@ class DatabaseReader:
                     kept = batch if rest is None else batch.filter(evaluate(rest, batch))
                     yield from bounded_batches(kept.select(list(self._spec.columns)), rows_max)
 
-    def _rows(self, connection: Any, split: SourceSplit) -> Iterator[pa.RecordBatch]:
+    def _rows(self, connection: AdbcConnection, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a range, with the types of the plan."""
         is_first = self._statement.dialect == SQLITE
         with connection.cursor() as cursor:
-            cursor.adbc_statement.set_options(**self._driver_options())
+            cursor.set_options(**self._driver_options())
             cursor.execute(self._statement.text(split))
-            with cursor.fetch_record_batch() as reader:
-                for batch in reader:
-                    # The first row of SQLite's is the one that says the types.
-                    yield self._typed(batch.slice(1) if is_first else batch)
-                    is_first = False
+            for batch in cursor.reader():
+                # The first row of SQLite's is the one that says the types.
+                yield self._typed(batch.slice(1) if is_first else batch)
+                is_first = False
 
     def _driver_options(self) -> dict[str, str]:
         if self._statement.dialect == SQLITE:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import decimal
 import json
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -34,6 +34,9 @@ from engine.databases.database_queries import (
 from engine.databases.database_types import engine_schema, place_of_types
 from engine.errors import ConfigurationError, SchemaError
 from engine.graph.source_spec import FormatSource, SourceSplit, SourceStatistics
+
+if TYPE_CHECKING:
+    from engine.databases.adbc_connection import AdbcCursor
 
 #: rows of SQLite that decide the types of columns
 _TYPED_ROWS: Final = 10_000
@@ -85,18 +88,18 @@ def database_source(
     return spec, SourceStatistics(rows, size, "estimate of the database" if rows else "unknown"), schema
 
 
-def _found_schema(cursor: Any, place: str, dialect: str) -> pa.Schema:
+def _found_schema(cursor: AdbcCursor, place: str, dialect: str) -> pa.Schema:
     """Return the driver's schema of all columns."""
     text = f"SELECT * FROM {place} AS q"
     if dialect == POSTGRESQL:
-        return cursor.adbc_execute_schema(text)
-    cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_TYPED_ROWS)})
+        return cursor.schema_of(text)
+    cursor.set_options(**{"adbc.sqlite.query.batch_rows": str(_TYPED_ROWS)})
     cursor.execute(f"{text} LIMIT {_TYPED_ROWS}")
-    return cursor.fetch_record_batch().schema
+    return cursor.reader().schema
 
 
 def _splits(
-    cursor: Any, place: str, schema: pa.Schema, partition_on: str, partitions: int, dialect: str
+    cursor: AdbcCursor, place: str, schema: pa.Schema, partition_on: str, partitions: int, dialect: str
 ) -> tuple[list[tuple[str, int, int]], list[str]]:
     """Return ranges of a column as (kind, number, count), and the literals that are their bounds."""
     if partition_on not in schema.names:
@@ -112,7 +115,7 @@ def _splits(
         )
     column = f"q.{quoted(partition_on)}"
     cursor.execute(f"SELECT min({column}) AS low, max({column}) AS high FROM {place} AS q")
-    found = cursor.fetch_arrow_table()
+    found = cursor.reader().read_all()
     if found.column("low").null_count:
         return [], []
     low, high = (_place_of(found.column(name)[0], data_type) for name in ("low", "high"))
@@ -145,9 +148,9 @@ def _bound(start: int, data_type: pa.DataType, dialect: str) -> str:
     return sql_literal(value, data_type, dialect)
 
 
-def _estimate(cursor: Any, place: str) -> tuple[float, float]:
+def _estimate(cursor: AdbcCursor, place: str) -> tuple[float, float]:
     """Return PostgreSQL's estimates of rows, and of the bytes of one."""
-    cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
+    cursor.set_options(**{"adbc.postgresql.use_copy": "false"})
     cursor.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {place} AS q")
-    plan = json.loads(cursor.fetchone()[0])[0]["Plan"]
+    plan = json.loads(cursor.rows()[0][0])[0]["Plan"]
     return float(plan["Plan Rows"]), float(plan["Plan Width"])

@@ -7,7 +7,7 @@ Held by: tests/databases/test_write_database.py
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,9 @@ from engine.databases.written_queries import qualified, rows_of
 from engine.databases.written_table import WrittenColumn, WrittenTable
 from engine.databases.written_types import assigned_to
 from engine.errors import PlanError, SchemaError
+
+if TYPE_CHECKING:
+    from engine.databases.adbc_connection import AdbcCursor
 
 
 class FoundColumn(NamedTuple):
@@ -43,7 +46,7 @@ def literal(text: str) -> str:
     return text_literal(text, POSTGRESQL)
 
 
-def schema_of(cursor: Any, schema: str, table: str) -> str:
+def schema_of(cursor: AdbcCursor, schema: str, table: str) -> str:
     """Return the schema of a table that is named without one: where it is found, or new tables go. Raises PlanError."""
     if schema:
         known = rows_of(cursor, f"SELECT 1 FROM pg_namespace WHERE nspname = {literal(schema)}")
@@ -60,7 +63,7 @@ def schema_of(cursor: Any, schema: str, table: str) -> str:
     return str(found)
 
 
-def look(cursor: Any, schema: str, table: str) -> FoundTable | None:
+def look(cursor: AdbcCursor, schema: str, table: str) -> FoundTable | None:
     """Return the columns and keys of a table, None where there is none. Raises: PlanError for a view and the like."""
     name = f"to_regclass({literal(qualified(schema, table))})"
     kind = rows_of(cursor, f"SELECT relkind::text FROM pg_class WHERE oid = {name}")

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -52,6 +52,9 @@ from engine.errors import EngineError, JobExecutionError, PlanError
 from engine.graph.deployment import StagedFile, Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
+
+if TYPE_CHECKING:
+    from engine.databases.adbc_connection import AdbcCursor
 
 _log = logging.getLogger(__name__)
 #: number of the lock under which drey_jobs is made: two transactions that make one table at once would fail
@@ -233,7 +236,7 @@ class PostgresqlTarget(OutputTarget):
 
 
 @contextmanager
-def _transaction(written: WrittenTable) -> Iterator[Any]:
+def _transaction(written: WrittenTable) -> Iterator[AdbcCursor]:
     """Have the cursor of a transaction, which ends without a trace unless it commits."""
     with (
         connected(written.uri, has_password=written.has_password, in_transaction=True) as connection,
@@ -255,7 +258,7 @@ def _is_stale(owner: StagingOwner, job_id: JobId, cluster: str, is_over: Callabl
     return owner.cluster == cluster and is_over(job_id) if owner.cluster else is_dead(owner)
 
 
-def _set_state(cursor: Any, jobs: str, staging: str, state: str) -> bool:
+def _set_state(cursor: AdbcCursor, jobs: str, staging: str, state: str) -> bool:
     """Give a job that writes another state; return whether it did write."""
     return bool(
         rows_of(
@@ -266,7 +269,7 @@ def _set_state(cursor: Any, jobs: str, staging: str, state: str) -> bool:
     )
 
 
-def _put_rows(cursor: Any, written: WrittenTable, output: DecidedOutput) -> None:
+def _put_rows(cursor: AdbcCursor, written: WrittenTable, output: DecidedOutput) -> None:
     """Put the rows of decided attempts into the table, which is made where it is missing."""
     target, tables = qualified(written.schema, written.table), _tables(written, output)
     found = look(cursor, written.schema, written.table)
@@ -299,7 +302,7 @@ def _tables(written: WrittenTable, output: DecidedOutput) -> list[str]:
     return [qualified(written.schema, staging_table(output.staging, file.name)) for file in files]
 
 
-def _check_counts(cursor: Any, written: WrittenTable, output: DecidedOutput) -> None:
+def _check_counts(cursor: AdbcCursor, written: WrittenTable, output: DecidedOutput) -> None:
     """Raise JobExecutionError where rows of an attempt were lost."""
     for file in output.files:
         if not file.row_count:
@@ -312,7 +315,7 @@ def _check_counts(cursor: Any, written: WrittenTable, output: DecidedOutput) -> 
             )
 
 
-def _drop_tables(cursor: Any, schema: str, stagings: str) -> None:
+def _drop_tables(cursor: AdbcCursor, schema: str, stagings: str) -> None:
     """Remove the tables of attempts whose prefix meets a condition."""
     prefix = f"left(tablename::text, {STAGING_LENGTH})"
     found = rows_of(

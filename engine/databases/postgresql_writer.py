@@ -10,7 +10,7 @@ Held by: tests/databases/test_write_database.py
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from engine.databases.database_queries import quoted
 from engine.databases.written_queries import UNHURRIED, qualified
 from engine.databases.written_table import WrittenTable, staging_table
 from engine.memory.budget import Kind, Role, process_budget
+
+if TYPE_CHECKING:
+    from engine.databases.adbc_connection import AdbcConnection
 
 #: bytes of a COPY, which is a few messages to the server and back
 _COPY_BYTES_MAX: Final = 8 << 20
@@ -39,7 +42,7 @@ class PostgresqlWriter:
         self._held_bytes = 0
         self._row_count = 0
         self._size_bytes = 0
-        self._connection: Any = None
+        self._connection: AdbcConnection | None = None
         self._reserved = process_budget.reserve(Kind.ARROW, role=Role.WRITER)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -55,19 +58,24 @@ class PostgresqlWriter:
         self._size_bytes += self._held_bytes
         self._held_bytes = 0
         written = self._written
-        if self._connection is None:
-            self._connection = open_connection(written.uri, has_password=written.has_password, in_transaction=True)
-            for statement in UNHURRIED:
-                self._do(statement)
-            columns = ", ".join(f"{quoted(column.name)} {column.sql_type}" for column in written.columns)
-            self._do(f"CREATE TABLE {qualified(written.schema, self._table)} ({columns})")
-        with told(written.uri), self._connection.cursor() as cursor:
-            rows = pa.RecordBatchReader.from_batches(self._schema, held)
-            cursor.adbc_ingest(self._table, rows, mode="append", db_schema_name=written.schema)
+        connection = self._connection = self._connection or self._opened()
+        with told(written.uri), connection.cursor() as cursor:
+            cursor.ingest(self._table, pa.RecordBatchReader.from_batches(self._schema, held), schema=written.schema)
 
-    def _do(self, statement: str) -> None:
-        with told(self._written.uri), self._connection.cursor() as cursor:
-            cursor.execute(statement)
+    def _opened(self) -> AdbcConnection:
+        """Return a connection whose transaction has made the table."""
+        written = self._written
+        connection = open_connection(written.uri, has_password=written.has_password, in_transaction=True)
+        columns = ", ".join(f"{quoted(column.name)} {column.sql_type}" for column in written.columns)
+        made = f"CREATE TABLE {qualified(written.schema, self._table)} ({columns})"
+        try:
+            with told(written.uri), connection.cursor() as cursor:
+                for statement in (*UNHURRIED, made):
+                    cursor.execute(statement)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def finish(self) -> tuple[int, int, str]:
         """Make the table one that others see; return (rows, bytes, "")."""

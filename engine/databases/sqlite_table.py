@@ -5,7 +5,7 @@ Held by: tests/databases/test_write_database.py
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.databases.database_connection import SQLITE
 from engine.databases.database_queries import text_literal
@@ -14,8 +14,11 @@ from engine.databases.written_table import WrittenTable
 from engine.databases.written_types import is_kept_by
 from engine.errors import PlanError, SchemaError
 
+if TYPE_CHECKING:
+    from engine.databases.adbc_connection import AdbcCursor
 
-def has_table(cursor: Any, table: str) -> bool:
+
+def has_table(cursor: AdbcCursor, table: str) -> bool:
     """Whether there is a table or a view of a name."""
     name = text_literal(table, SQLITE)
     found = rows_of(cursor, f"SELECT type FROM sqlite_master WHERE name = {name} COLLATE NOCASE AND type <> 'index'")
@@ -24,7 +27,7 @@ def has_table(cursor: Any, table: str) -> bool:
     return bool(found)
 
 
-def check_fit(cursor: Any, written: WrittenTable) -> None:
+def check_fit(cursor: AdbcCursor, written: WrittenTable) -> None:
     """Raise SchemaError or PlanError where rows do not fit into a table that is there."""
     place = f"write_database: table {written.table}"
     # hidden: 0 for columns that are stored and written
@@ -50,7 +53,7 @@ def check_fit(cursor: Any, written: WrittenTable) -> None:
         raise PlanError(f"{place} has no unique index of ({', '.join(written.on)}), which mode='upsert' needs")
 
 
-def _keys(cursor: Any, table: str) -> list[frozenset[str]]:
+def _keys(cursor: AdbcCursor, table: str) -> list[frozenset[str]]:
     """Return the sets of columns that a primary key or a unique index keeps apart."""
     name = text_literal(table, SQLITE)
     primary = rows_of(cursor, f"SELECT name FROM pragma_table_info({name}) WHERE pk > 0")

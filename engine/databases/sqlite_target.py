@@ -15,7 +15,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.commit.beside_target import BesideTarget
 from engine.commit.decision import DecidedOutput
@@ -32,6 +32,9 @@ from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.storage.file_systems import is_file, is_folder
+
+if TYPE_CHECKING:
+    from engine.databases.adbc_connection import AdbcCursor
 
 #: table of one connection
 _UPSERTED = "drey_upserted"
@@ -119,7 +122,7 @@ class SqliteTarget(BesideTarget):
         return owner is not None and owner.cluster == cluster != ""
 
 
-def _insert(cursor: Any, written: WrittenTable, output: DecidedOutput) -> None:
+def _insert(cursor: AdbcCursor, written: WrittenTable, output: DecidedOutput) -> None:
     """Put the rows of decided files into the table."""
     import pyarrow as pa
 
@@ -127,14 +130,13 @@ def _insert(cursor: Any, written: WrittenTable, output: DecidedOutput) -> None:
 
     # Rows with keys are looked at in a table of the connection before they go into theirs.
     is_upsert = written.mode == "upsert"
-    options = {"mode": "create_append", "temporary": True} if is_upsert else {"mode": "append"}
     files = [file for file in output.files if file.row_count]
     for file in files:
         blocks = open_blocks("ipc", f"{output.staging}/{file.name}")
         try:
             batches = blocks.batches(0, blocks.block_count)
             rows = pa.RecordBatchReader.from_batches(blocks.schema, batches)
-            count = cursor.adbc_ingest(_UPSERTED if is_upsert else written.table, rows, **options)
+            count = cursor.ingest(_UPSERTED if is_upsert else written.table, rows, is_temporary=is_upsert)
         finally:
             blocks.close()
         if count != file.row_count:

@@ -10,21 +10,23 @@ Held by: tests/databases/test_written_tables.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.databases.database_queries import quoted
 from engine.databases.written_table import WrittenTable
 from engine.errors import DataError
 
+if TYPE_CHECKING:
+    from engine.databases.adbc_connection import AdbcCursor
+
 #: statements for a transaction of PostgreSQL that takes as long as its rows do, whatever the server's defaults are
 UNHURRIED: Final = ("SET LOCAL statement_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = 0")
 
 
-def rows_of(cursor: Any, statement: str) -> list[tuple[Any, ...]]:
+def rows_of(cursor: AdbcCursor, statement: str) -> list[tuple[Any, ...]]:
     """Return the rows of a small result."""
     cursor.execute(statement)
-    found: list[tuple[Any, ...]] = cursor.fetchall()
-    return found
+    return cursor.rows()
 
 
 def qualified(schema: str, table: str) -> str:
@@ -68,7 +70,7 @@ def _doubled_text(written: WrittenTable, place: str) -> str:
     return f"SELECT {on}, count(*) FROM {place} GROUP BY {on} HAVING count(*) > 1 OR {nulls} LIMIT 1"
 
 
-def check_keys(cursor: Any, written: WrittenTable, place: str) -> None:
+def check_keys(cursor: AdbcCursor, written: WrittenTable, place: str) -> None:
     """Raise DataError where rows have one key of ``upsert`` together, or a null in it."""
     for *key, count in rows_of(cursor, _doubled_text(written, place)):
         shown = ", ".join(f"{name} = {value!r}" for name, value in zip(written.on, key, strict=True))

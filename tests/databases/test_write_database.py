@@ -295,7 +295,7 @@ def test_tables_of_late_attempts_go_with_the_next_job(postgresql_uri):
         # A job whose publication takes its time is not waited for.
         slow = WrittenJob(ROWS.schema, postgresql_uri, "late", "append", number=2).prepare()
         cursor.execute(f"UPDATE drey_jobs SET state = 'published' WHERE staging = '{slow.staging.path}' RETURNING 1")
-        cursor.fetchall()
+        cursor.rows()
         third = WrittenJob(ROWS.schema, postgresql_uri, "late", "append", number=3).prepare()
     assert is_clean(postgresql_uri)
     for each in (slow, third):

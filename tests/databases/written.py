@@ -48,7 +48,7 @@ class WrittenJob:
 def rows_of(uri, statement):
     with connected(uri, in_transaction=True) as connection, connection.cursor() as cursor:
         cursor.execute(statement)
-        return cursor.fetchall()
+        return cursor.rows()
 
 
 def do(uri, *statements):

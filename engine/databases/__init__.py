@@ -15,5 +15,6 @@ database_filters.py      filters that a database decides as the engine does
 database_queries.py      texts of SQL: names, literals, ranges
 written_types.py         types that a database keeps, and columns that take them
 written_queries.py       statements that make tables, and put rows into them
+postgresql_state.py      the state of PostgreSQL in which all tasks of a job read it
 postgresql_table.py sqlite_table.py       tables that are there, and whether rows fit into them
 """

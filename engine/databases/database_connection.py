@@ -153,9 +153,11 @@ def _driver(dialect: str) -> ModuleType:
 
 
 @contextmanager
-def connected(uri: str, *, has_password: bool = False, in_transaction: bool = False) -> Iterator[AdbcConnection]:
+def connected(
+    uri: str, *, has_password: bool = False, in_transaction: bool = False, asks_types: bool = False
+) -> Iterator[AdbcConnection]:
     """Have a connection to a shown URI, opened as by ``open_connection``; what fails meanwhile is ``told``."""
-    connection = open_connection(uri, has_password=has_password, in_transaction=in_transaction)
+    connection = open_connection(uri, has_password=has_password, in_transaction=in_transaction, asks_types=asks_types)
     try:
         with told(uri):
             yield connection
@@ -163,11 +165,13 @@ def connected(uri: str, *, has_password: bool = False, in_transaction: bool = Fa
         connection.close()
 
 
-def open_connection(uri: str, *, has_password: bool = False, in_transaction: bool = False) -> AdbcConnection:
+def open_connection(
+    uri: str, *, has_password: bool = False, in_transaction: bool = False, asks_types: bool = False
+) -> AdbcConnection:
     """Return a connection to a shown URI.
 
     Args: has_password: the client was given one. in_transaction: statements are of a transaction, which ``commit``
-    ends; PostgreSQL is not asked for its types again, so that those that users made are unknown.
+    ends; PostgreSQL is asked for its types again only if ``asks_types``, so that those that users made are unknown.
     Raises: ConfigurationError, ResourceError (another attempt may help), DataError.
     """
     if has_password and uri not in _FULL:
@@ -181,11 +185,11 @@ def open_connection(uri: str, *, has_password: bool = False, in_transaction: boo
     from engine.databases.adbc_connection import AdbcConnection
 
     with told(uri, is_open=False):
+        is_shared = dialect == POSTGRESQL and in_transaction and not asks_types
         if dialect == SQLITE:
             database = driver.connect(_place(full, is_writing=in_transaction))
         else:
-            database = _kept_database(_in_utf8(full)) if in_transaction else driver.connect(_in_utf8(full))
-        is_shared = in_transaction and dialect == POSTGRESQL
+            database = _kept_database(_in_utf8(full)) if is_shared else driver.connect(_in_utf8(full))
         return AdbcConnection(database, in_transaction=in_transaction, is_shared=is_shared)
 
 

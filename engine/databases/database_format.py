@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
+from engine.databases.database_connection import POSTGRESQL
+from engine.formats.source_format import FoundSource, HeldState, ReadRequest, SourceFormat
 from engine.graph.source_spec import FormatSource
 
 
@@ -32,6 +33,16 @@ class DatabaseFormat(SourceFormat[FormatSource]):
         given = {"partitions": request.parallelism, **{k: v for k, v in request.options.items() if v is not None}}
         (query,) = request.paths
         return database_source(query, **given)
+
+    def state_place(self, spec: FormatSource) -> str:
+        """Return the URI of PostgreSQL."""
+        return str(spec.options["uri"]) if spec.options["dialect"] == POSTGRESQL else ""
+
+    def held_state(self, spec: FormatSource) -> HeldState | None:
+        """Hold a snapshot of PostgreSQL."""
+        from engine.databases.postgresql_state import held_postgresql
+
+        return held_postgresql(str(spec.options["uri"]), has_password=bool(spec.options["has_password"]))
 
     def details(self, spec: FormatSource) -> list[str]:
         """Return the database without its password, the ranges, the filter, and the statement of the first range."""

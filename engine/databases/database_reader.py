@@ -4,14 +4,15 @@
                                                                                                          are left
 
 The driver gives batches while the database sends rows; PostgreSQL's are as large as the reader's reservation allows,
-1 MB at most, SQLite's have ``batch_rows`` rows. Each range is a statement of its own, with its own view of the data.
+1 MB at most, SQLite's have ``batch_rows`` rows. Each range is a statement of its own; all of a job see
+PostgreSQL in one state (``postgresql_state``).
 
 Held by: tests/databases/test_database.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pyarrow as pa
 from engine.databases.database_connection import SQLITE, connected
 from engine.databases.database_statement import DatabaseStatement
 from engine.databases.database_types import typed
+from engine.databases.postgresql_state import enter
 from engine.errors import DataError
 from engine.expressions.evaluate import evaluate
 from engine.graph.source_spec import FormatSource, SourceSplit
@@ -48,6 +50,12 @@ class DatabaseReader:
         self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
         self._running: Generator[pa.RecordBatch, None, None] | None = None
         self.bytes_read = 0
+        #: name of the state in which PostgreSQL is read, "" for none
+        self._state = ""
+
+    def read_states(self, names: Mapping[str, str]) -> None:
+        """Read all ranges in the state that the job holds."""
+        self._state = names.get(self._options["uri"], "")
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Return the rows of all ranges."""
@@ -56,7 +64,12 @@ class DatabaseReader:
 
     def _batches(self) -> Generator[pa.RecordBatch, None, None]:
         rows_max, rest = min(self._rows_max, ARROW_ROWS_MAX), self._statement.rest
-        with connected(self._options["uri"], has_password=self._options["has_password"]) as connection:
+        uri, has_password = self._options["uri"], self._options["has_password"]
+        in_state = bool(self._state)
+        with connected(uri, has_password=has_password, in_transaction=in_state, asks_types=True) as connection:
+            if in_state:
+                with connection.cursor() as cursor:
+                    enter(cursor, uri, self._state)
             for split in self._splits:
                 for batch in self._rows(connection, split):
                     self.bytes_read += batch.nbytes

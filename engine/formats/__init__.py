@@ -4,6 +4,7 @@ source_format.py       SourceFormat: what planning and tasks ask of a source
 source_reader.py       the interface of readers
 sink_format.py         SinkFormat: what is asked of a sink; the interface of writers
 registry.py            ``format_of(spec)``: the entry of a source
+held_states.py         states of places that change, which a job holds while it reads
 output_check.py        the outputs of a job: where each lands, and which are refused
 split_pruning.py       splits that a filter leaves, by bounds of their values
 table_target.py        tables that jobs change in place: merges and optimizations ask them

@@ -11,6 +11,7 @@
                               tells_runs, is_columnar                   splits are not told apart, a source is read once
     explain                   details                                   the filter
     JobMaster                 shares_splits                             each subtask reads the splits that it was given
+                              state_place, held_state                   a source does not change while a job runs
     tasks                     reader_place or reader, modules           (must be said), nothing is loaded beforehand
                               names_paths                               a reader is opened for each file
     Spark                     spark_reader                              the engine's reader reads the splits
@@ -66,6 +67,13 @@ class Layout(NamedTuple):
     sorted_by: tuple[SortKey, ...] = ()
     #: columns with equal values in one file
     grouped_by: tuple[str, ...] = ()
+
+
+class HeldState(NamedTuple):
+    """A state of a place that is kept until it is closed (``held_states``)."""
+
+    name: str
+    close: Callable[[], None]
 
 
 class Rejects(NamedTuple):
@@ -211,6 +219,16 @@ class SourceFormat(Generic[Spec]):
         """Return the lines of explain about a source."""
         predicate = self.predicate(spec)
         return [] if predicate is None else [f"filter {expression_text(predicate)}"]
+
+    # ---- JobMaster
+
+    def state_place(self, spec: Spec) -> str:
+        """Return the place that all tasks of a job have to see in one state, "" where they do anyway."""
+        return ""
+
+    def held_state(self, spec: Spec) -> HeldState | None:
+        """Hold the present state of the place, if that can be."""
+        return None
 
     # ---- tasks
 

@@ -72,6 +72,14 @@ class SharingReader(Protocol):
         ...
 
 
+class StateReader(Protocol):
+    """One that reads places that change, as they were when the job began."""
+
+    def read_states(self, names: Mapping[str, str]) -> None:
+        """Read places in the states of these names (``held_states``); to be called before the first row is read."""
+        ...
+
+
 class CompactReader(Protocol):
     """One that finds texts as codes of dictionaries in what it reads, and decimals in 64 bits."""
 
@@ -114,6 +122,11 @@ def is_filtering(reader: SourceReader) -> TypeGuard[FilteringReader]:
 def is_sharing(reader: SourceReader) -> TypeGuard[SharingReader]:
     """Whether a reader can be told its splits one by one."""
     return _has(type(reader), "take_from")
+
+
+def reads_states(reader: SourceReader) -> TypeGuard[StateReader]:
+    """Whether a reader can be told a state of its place."""
+    return _has(type(reader), "read_states")
 
 
 def is_compact(reader: SourceReader) -> TypeGuard[CompactReader]:

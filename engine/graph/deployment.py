@@ -145,6 +145,8 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     feed: tuple[OperatorDescriptor, ...] = ()
     #: True if it may read splits of other subtasks in its process, and they its own (``shared_splits``)
     shares_splits: bool = False
+    #: names of the states in which places that change are read (``held_states``)
+    held_states: dict[str, str] = {}
 
 
 class StagedFile(msgspec.Struct, frozen=True):

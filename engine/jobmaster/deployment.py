@@ -16,6 +16,7 @@ Held by: tests/jobmaster/test_scheduler.py
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from engine.graph.deployment import (
     InputChannelDescriptor,
@@ -38,11 +39,16 @@ from engine.memory.page_budget import operator_pages
 
 
 def build_descriptor(
-    vertex: ExecutionVertex, job_graph: JobGraph, neighbours: Sequence[ExecutionVertex], staging: Mapping[int, Staging]
+    vertex: ExecutionVertex,
+    job_graph: JobGraph,
+    neighbours: Sequence[ExecutionVertex],
+    staging: Mapping[int, Staging],
+    held_states: Mapping[str, str] = MappingProxyType({}),
 ) -> TaskDeploymentDescriptor:
     """Return the descriptor of the current attempt, which has a slot.
 
-    ``neighbours`` are all subtasks of the region; ``staging`` is the place of each sink's files by its index.
+    ``neighbours`` are all subtasks of the region; ``staging`` is the place of each sink's files by its index;
+    ``held_states`` has the name of each place's state.
     Raises MemoryBudgetError when the slot has fewer pages than its operators need at least.
     """
     slot = vertex.current.slot
@@ -86,6 +92,7 @@ def build_descriptor(
         artifacts=job_graph.artifacts,
         feed=job_vertex.feed,
         shares_splits=_shares_splits(job_graph, job_vertex, neighbours),
+        held_states=dict(held_states) if job_vertex.source is not None else {},
     )
 
 

@@ -78,6 +78,8 @@ class JobFacts:
         self.failures = FailureHistory(clock)
         #: staging of each sink; None: not prepared
         self.staging: dict[int, Staging] | None = None
+        #: states of places that change, held by this leader
+        self.held_states: dict[str, str] = {}
         #: outputs as their targets tell of them, once they are published
         self.published: tuple[PublishedOutput, ...] = ()
         #: time at which the first leader began, ms since 1970

@@ -56,9 +56,11 @@ class JournalWritten(msgspec.Struct, frozen=True):
 
 
 class OutputsPrepared(msgspec.Struct, frozen=True):
-    """Each sink index has a place where attempts write."""
+    """Each sink index has a place where attempts write, and the states of places that change are held."""
 
     staging: dict[int, Staging]
+    #: names by place (``held_states``)
+    held_states: dict[str, str] = {}
 
 
 class PrepareFailed(msgspec.Struct, frozen=True):

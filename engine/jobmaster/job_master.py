@@ -22,6 +22,7 @@ from engine.clock import Moment, StoppedClock
 from engine.closing import close_all_async
 from engine.errors import FencedError
 from engine.fault_points import reach
+from engine.formats.held_states import HeldStates
 from engine.gateways.job_details import JobDetails, JobExceptions, RequestJobDetails, RequestJobExceptions
 from engine.gateways.job_master import JobMasterGateway, job_master_name
 from engine.gateways.job_queue import FIRST_TURN, JobTurn, SlotsShort
@@ -101,7 +102,8 @@ class JobMaster(RpcEndpoint):
         self.state = JobState(facts, stopped, epoch, self._address, settings, turn)
         self._report = JobReport(facts, self.state.history, clock)
         commit = JobCommit(facts.graph.job_graph, epoch, leadership.is_leading, storage, facts.staging)
-        self._outputs = OutputSteps(job_graph.job_id, commit, self._journal, leadership.blocking_work)
+        states = HeldStates(facts.graph.job_graph)
+        self._outputs = OutputSteps(job_graph.job_id, commit, states, self._journal, leadership.blocking_work)
         self._calls = JobCalls(rpc, epoch, settings.resource_manager_address)
         self._task_executors = TaskExecutorWatch(
             rpc,
@@ -128,7 +130,7 @@ class JobMaster(RpcEndpoint):
 
     async def stop(self) -> None:
         """Stop answering; a job that has not ended is SUSPENDED here. Every step runs, the first error is raised."""
-        await close_all_async([super().stop, self._journal.close, self._suspend])
+        await close_all_async([super().stop, self._journal.close, self._suspend, self._outputs.let_go])
 
     def take_apart(self) -> None:
         """Cut after ``stop`` what refers to each other: it is gone at once, without the collector."""

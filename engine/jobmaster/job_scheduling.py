@@ -113,7 +113,9 @@ class JobScheduling:
             if id(region) in unwritten:
                 continue
             try:
-                task = build_descriptor(vertex, facts.graph.job_graph, region.subtasks, facts.staging or {})
+                task = build_descriptor(
+                    vertex, facts.graph.job_graph, region.subtasks, facts.staging or {}, facts.held_states
+                )
             except MemoryBudgetError as error:
                 return refused(vertex, error)
             descriptors.append((vertex, task))

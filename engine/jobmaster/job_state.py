@@ -40,7 +40,7 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskState,
 )
-from engine.graph.deployment import FailureInfo, Staging, TaskReport
+from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
@@ -168,7 +168,7 @@ class JobState:
             case Begin():
                 self._begin(happened)
             case OutputsPrepared():
-                self._outputs_prepared(happened.staging)
+                self._outputs_prepared(happened)
             case PrepareFailed():
                 self._fail(happened.failure)
             case Reattached():
@@ -226,10 +226,11 @@ class JobState:
         else:
             self._out.append(PrepareOutputs(facts.staging))
 
-    def _outputs_prepared(self, staging: dict[int, Staging]) -> None:
+    def _outputs_prepared(self, prepared: OutputsPrepared) -> None:
+        self.facts.held_states = prepared.held_states
         if self.facts.staging is None:
-            self.facts.staging = staging
-            self._write(Prepared(dict(staging)))
+            self.facts.staging = prepared.staging
+            self._write(Prepared(dict(prepared.staging)))
         if self.status is JobStatus.RECONCILING:
             self._expected = expectations(self.facts)
             self._out.append(Reattach(dict(self._expected)))

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from engine.errors import EngineError, FencedError
 from engine.fault_points import reach
+from engine.formats.held_states import HeldStates
 from engine.gateways.failure_info import failure_info
 from engine.graph.deployment import Staging
 from engine.ids import JobId
@@ -38,29 +39,34 @@ _STORAGE_PAUSE_S = 1.0
 class OutputSteps:
     """Outputs and end of one job."""
 
-    def __init__(self, job_id: JobId, commit: JobCommit, journal: Journal, blocking_work: Executor) -> None:
+    def __init__(
+        self, job_id: JobId, commit: JobCommit, states: HeldStates, journal: Journal, blocking_work: Executor
+    ) -> None:
         self._job_id = job_id
         self.commit = commit
+        self._states = states
         self._journal = journal
         self._blocking_work = blocking_work
 
     async def prepare(self, known: dict[int, Staging] | None) -> JobInput:
-        """Make room for the outputs."""
+        """Make room for the outputs, and hold the states of what is read."""
         try:
             if known is None:
                 staging = await self._ask_storage(self.commit.prepare)
             else:
                 staging = known
                 await self._ask_storage(lambda: self.commit.adopt(known))
+            held = await self._ask_storage(self._states.hold) if self._states.has_places else {}
         except FencedError as error:
             return Deposed(EndPhase.NOT_BEGUN, str(error))
         except Exception as error:  # whatever it is, it is why the job fails
             return PrepareFailed(failure_info(error))
         reach("job.prepared")
-        return OutputsPrepared(staging)
+        return OutputsPrepared(staging, held)
 
     async def publish(self, what: Commit | PublishAgain) -> JobInput:
         """Decide, unless that is done, and publish."""
+        await self.let_go()
         # What the decision rests on is known to the next leader, too: it repeats no task to count its rows.
         await self._journal.flush()
         try:
@@ -76,6 +82,7 @@ class OutputSteps:
 
     async def record(self, end: JobEnd) -> JobInput:
         """Record how the job ended; what was published stays published when that is not possible."""
+        await self.let_go()
         try:
             if self.commit.records_at_once:
                 self.commit.record(end)
@@ -86,6 +93,15 @@ class OutputSteps:
         except (OSError, EngineError) as error:
             _log.warning("the result of job %s could not be recorded: %s", self._job_id, error)
         return StepDone(EndPhase.RECORDING)
+
+    async def let_go(self) -> None:
+        """Let go of the states of what was read."""
+        if not self._states.has_places:
+            return
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._blocking_work, self._states.close)
+        except (OSError, EngineError) as error:
+            _log.warning("what job %s has read is still held: %s", self._job_id, error)
 
     async def remove_staging(self) -> JobInput:
         """Remove what was staged, if that can be."""

@@ -17,7 +17,15 @@ import pyarrow as pa
 
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.formats.registry import open_source
-from engine.formats.source_reader import RunsReader, is_compact, is_filtering, is_in_runs, is_noting, is_sharing
+from engine.formats.source_reader import (
+    RunsReader,
+    is_compact,
+    is_filtering,
+    is_in_runs,
+    is_noting,
+    is_sharing,
+    reads_states,
+)
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.runtime_filters import together
@@ -107,6 +115,8 @@ class SourceDriver:
         self._context = context
         self._output = output
         self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
+        if context.descriptor.held_states and reads_states(self._reader):
+            self._reader.read_states(context.descriptor.held_states)
         attempt = context.descriptor.attempt
         if context.descriptor.shares_splits and is_sharing(self._reader):
             key = (context.descriptor.job_id, attempt.vertex, attempt.attempt_number)

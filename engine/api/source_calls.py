@@ -349,14 +349,17 @@ class SourceCalls(ABC):
         partitions: int | None = None,
         batch_rows: int | None = None,
         rate_limit: float | None = None,
+        driver: str | None = None,
     ) -> DataSet:
         """Read a table or a query of PostgreSQL or SQLite (the extra ``databases``).
 
         ``uri``: "postgresql://user@host/name", "sqlite:///folder/file", or "env:NAME", an environment variable that
         holds one; a password stays in this process. ``partition_on``: a column of integers, dates or timestamps, of
-        which ``partitions`` ranges are read at the same time.
+        which ``partitions`` ranges are read at the same time. ``driver``: the name of another ADBC driver, to which
+        ``uri`` goes then: "flightsql", "duckdb".
         """
-        options = {"uri": uri, "partition_on": partition_on, "partitions": partitions, "batch_rows": batch_rows}
+        ranges = {"partition_on": partition_on, "partitions": partitions, "batch_rows": batch_rows}
+        options = {"uri": uri, "driver": driver, **ranges}
         return self._read("database", query, PathOptions(None, None, "strict"), rate_limit, None, options)
 
     def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:

@@ -10,6 +10,7 @@ database_format.py database_sink.py       the entries (``engine.formats``)
 
 adbc_connection.py       statements and results of a driver
 database_connection.py   connections, and URIs of which no password leaves the process
+other_drivers.py         places of other ADBC drivers
 database_types.py        types of columns, and values that no type of the engine holds
 database_filters.py      filters that a database decides as the engine does
 database_queries.py      texts of SQL: names, literals, ranges

@@ -1,6 +1,6 @@
 """Connections to databases by ADBC, and URIs of which no password leaves the process.
 
-    shown, full = kept_apart("postgresql://me:pw@host/db")   "postgresql://me@host/db"; this process keeps the password
+    shown = kept_apart("postgresql://me:pw@host/db")         "postgresql://me@host/db"; this process keeps the password
     with connected(shown) as connection: ...                 in the same process, or where none is needed
     "env:SALES_URI"                                          each process looks the URI up in its own environment
 
@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
+from engine.databases import other_drivers
 from engine.errors import ConfigurationError, DataError, EngineError, ResourceError
 from engine.storage.file_systems import is_file
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 POSTGRESQL: Final = "postgresql"
 SQLITE: Final = "sqlite"
+#: the dialect of other drivers (``other_drivers``)
+STANDARD: Final = "standard"
 #: dialects by the scheme of a URI
 _DIALECTS: Final = {"postgresql": POSTGRESQL, "postgres": POSTGRESQL, "sqlite": SQLITE}
 _DRIVERS: Final = {POSTGRESQL: "adbc_driver_postgresql", SQLITE: "adbc_driver_sqlite"}
@@ -57,14 +60,22 @@ class DatabaseLostError(ResourceError, OSError):
     """A database does not answer, or does not let anyone in; also an OSError, as that of a file system is."""
 
 
-def kept_apart(uri: str) -> str:
+def kept_apart(uri: str, driver: str | None = None) -> str:
     """Return a URI without its password; the rest stays in this process. Raises: ConfigurationError."""
+    if driver is not None:
+        shown = other_drivers.shown_place(driver, uri)
+        if shown != f"{other_drivers.PREFIX}{driver}:{uri}":
+            _FULL[shown] = f"{other_drivers.PREFIX}{driver}:{uri}"
+        return shown
     if uri.startswith(_OF_ENVIRONMENT):
         dialect_of(uri)
         return uri
     scheme = uri.partition("://")[0]
     if scheme not in _DIALECTS:
-        known = "uri= of a database begins with postgresql:// or sqlite://, or is env:NAME, an environment variable"
+        known = (
+            "uri= of a database begins with postgresql:// or sqlite://, or is env:NAME, an environment variable; tables"
+            " of others are read with driver=, such as 'flightsql'"
+        )
         raise ConfigurationError(f"{known}; {scheme}:// is not supported" if "://" in uri else known)
     if scheme == SQLITE:
         return f"{SQLITE}://{Path(uri[len('sqlite://') :]).absolute()}"
@@ -100,6 +111,8 @@ def needs_password(uri: str) -> bool:
 
 def dialect_of(uri: str) -> str:
     """Return the dialect of a URI."""
+    if uri.startswith(other_drivers.PREFIX):
+        return STANDARD
     return _DIALECTS.get(_from_environment(uri).partition("://")[0]) or _no_scheme(uri)
 
 
@@ -108,21 +121,23 @@ def _no_scheme(uri: str) -> str:
 
 
 def _from_environment(uri: str) -> str:
-    if not uri.startswith(_OF_ENVIRONMENT):
+    before, of_environment, name = uri.rpartition(_OF_ENVIRONMENT)
+    if not of_environment or (before and not before.startswith(other_drivers.PREFIX)):
         return uri
-    name = uri[len(_OF_ENVIRONMENT) :]
     if not os.environ.get(name):
         raise ConfigurationError(
             f"database {uri}: this process has no environment variable {name}; set it where the job is planned, and on"
             " a cluster for each TaskManager"
         )
-    return os.environ[name]
+    return before + os.environ[name]
 
 
 def _secrets_of(uri: str) -> set[str]:
     """Return the passwords of a URI, as they are written and as they are meant."""
     if uri.startswith(SQLITE):
         return set()
+    if uri.startswith(other_drivers.PREFIX):
+        return other_drivers.secrets_of(uri)
     parts = _parts(uri)
     found = {parts.netloc.rpartition("@")[0].partition(":")[2]}
     found |= {value for key, value in parse_qsl(parts.query) if key.lower() in _SECRETS}
@@ -137,8 +152,8 @@ def _without_secrets(text: str, uri: str) -> str:
 
 
 def _driver(dialect: str) -> ModuleType:
-    """Return the package of a driver. Raises: ConfigurationError."""
-    package = _DRIVERS[dialect]
+    """Return the package of a driver, of another than ours the driver manager. Raises: ConfigurationError."""
+    package = _DRIVERS.get(dialect, "adbc_driver_manager")
     advice = "install it: pip install 'drey-engine[databases]'"
     try:
         driver = importlib.import_module(package)
@@ -185,6 +200,8 @@ def open_connection(
     from engine.databases.adbc_connection import AdbcConnection
 
     with told(uri, is_open=False):
+        if dialect == STANDARD:
+            return AdbcConnection(other_drivers.opened(full), in_transaction=in_transaction, is_shared=False)
         is_shared = dialect == POSTGRESQL and in_transaction and not asks_types
         if dialect == SQLITE:
             database = driver.connect(_place(full, is_writing=in_transaction))

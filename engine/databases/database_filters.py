@@ -6,7 +6,8 @@
 Sent are comparisons of a column with a constant, IN, BETWEEN, null tests, booleans, and AND, OR and NOT of these.
 Numbers are compared with numbers of which both sides hold every value: integers, decimals, double precision floats
 (PostgreSQL has the engine's order of NaN, SQLite has no NaN). Dates and timestamps are compared with their own type.
-Texts are sent for equality alone, and compared once more by the engine: a collation may hold more of them equal.
+Texts are sent for equality alone, and compared once more by the engine: a collation may hold more of them equal. Other
+drivers are sent comparisons of integers and null tests: what their databases do with other types is not known.
 
 Held by: tests/databases/test_database_queries.py
 """
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.databases.database_connection import SQLITE
+from engine.databases.database_connection import SQLITE, STANDARD
 from engine.databases.database_queries import TEXTS, column_text, quoted, sql_literal, text_literal
 from engine.expressions.binding import EXACT_INTEGER
 from engine.expressions.literals import literal_scalar
@@ -78,6 +79,8 @@ class _Sent:
                 text, is_decided = self.condition(inner)
                 if is_decided:
                     return f"NOT ({text})", True
+            case ColumnRef() | Call("not", (ColumnRef(),)) if self._dialect == STANDARD:
+                pass
             case ColumnRef(name) if self._schema.field(name).type == pa.bool_():
                 return f"q.{quoted(name)}", True
             case Call("not", (ColumnRef(name),)) if self._schema.field(name).type == pa.bool_():
@@ -99,7 +102,7 @@ class _Sent:
             raise _Unsent
         data_type, scalar = self._schema.field(name).type, literal_scalar(constant)
         value = scalar.as_py() if scalar.is_valid else None
-        if value is None:
+        if value is None or (self._dialect == STANDARD and not pa.types.is_integer(data_type)):
             raise _Unsent
         if data_type in TEXTS and scalar.type in TEXTS:
             if function != "equal" or "\0" in value:

@@ -21,6 +21,7 @@ class DatabaseFormat(SourceFormat[FormatSource]):
     reader_place = ("engine.databases.database_reader", "DatabaseReader")
     options: ClassVar = {
         "uri": "postgresql:// or sqlite://, or env:NAME, an environment variable of each process",
+        "driver": "the name of another ADBC driver, such as flightsql",
         "partition_on": "a column, ranges of which are read at the same time",
         "partitions": "number of those ranges; the environment's parallelism without it",
         "batch_rows": "rows that a batch has at most",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from engine.databases.database_connection import SQLITE, connected
+from engine.databases.database_connection import SQLITE, STANDARD, connected
 from engine.databases.database_statement import DatabaseStatement
 from engine.databases.database_types import typed
 from engine.databases.postgresql_state import enter
@@ -90,6 +90,8 @@ class DatabaseReader:
     def _driver_options(self) -> dict[str, str]:
         if self._statement.dialect == SQLITE:
             return {"adbc.sqlite.query.batch_rows": str(min(self._rows_max, BATCH_ROWS_MAX))}
+        if self._statement.dialect == STANDARD:
+            return {}
         size = min(BATCH_BYTES_MAX, max(_BATCH_BYTES_MIN, self._member.part_bytes))
         return {"adbc.postgresql.batch_size_hint_bytes": str(size)}
 

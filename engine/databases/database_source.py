@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from engine.databases.database_connection import POSTGRESQL, connected, dialect_of, kept_apart, needs_password
+from engine.databases.database_connection import POSTGRESQL, STANDARD, connected, dialect_of, kept_apart, needs_password
 from engine.databases.database_queries import (
     ALL,
     FIRST,
@@ -55,6 +55,7 @@ def database_source(
     partition_on: str | None = None,
     partitions: int = 1,
     batch_rows: int | None = None,
+    driver: str | None = None,
 ) -> tuple[FormatSource, SourceStatistics, pa.Schema]:
     """Return a source of a table or a query, its statistics and its schema.
 
@@ -65,12 +66,13 @@ def database_source(
     for word, value in (("partitions", partitions), ("batch_rows", batch_rows)):
         if value is not None and value < 1:
             raise ConfigurationError(f"read_database: {word}={value}: must be at least 1")
-    shown, place = kept_apart(uri), from_text(query)
+    shown, place = kept_apart(uri, driver), from_text(query)
     dialect = dialect_of(shown)
     has_password = needs_password(shown)
     with connected(shown, has_password=has_password) as connection, connection.cursor() as cursor:
         found = _found_schema(cursor, place, dialect)
-        schema, place = engine_schema(found), place_of_types(place, found)
+        schema = engine_schema(found)
+        place = place if dialect == STANDARD else place_of_types(place, found)
         splits, bounds = list[tuple[str, int, int]](), list[str]()
         if partition_on:
             splits, bounds = _splits(cursor, place, schema, partition_on, partitions, dialect)
@@ -93,6 +95,9 @@ def _found_schema(cursor: AdbcCursor, place: str, dialect: str) -> pa.Schema:
     text = f"SELECT * FROM {place} AS q"
     if dialect == POSTGRESQL:
         return cursor.schema_of(text)
+    if dialect == STANDARD:
+        cursor.execute(f"{text} WHERE 1 = 0")
+        return cursor.reader().schema
     cursor.set_options(**{"adbc.sqlite.query.batch_rows": str(_TYPED_ROWS)})
     cursor.execute(f"{text} LIMIT {_TYPED_ROWS}")
     return cursor.reader().schema

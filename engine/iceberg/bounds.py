@@ -44,13 +44,16 @@ _UNKNOWN: Final[Bound] = (None, None)
 def file_bounds(metadata: Any, files: Sequence[PlannedFile], schema: pa.Schema, names: Sequence[str]) -> pa.Table:
     """Return the bounds of some columns, a row for each file; null for what is not known. ``schema``: with ids."""
     columns = {ROW_COUNT: pa.array([each.file.record_count for each in files], pa.int64())}
+    of_lows = [plain_map(each.file.lower_bounds) for each in files]
+    of_highs = [plain_map(each.file.upper_bounds) for each in files]
+    of_nulls = [plain_map(each.file.null_value_counts) for each in files]
     specs = metadata.specs()
     for name in names:
         field = schema.field(name)
         number = field_id(field)
-        lows = _at_once([_of(each.file.lower_bounds, number) for each in files], field.type)
-        highs = _at_once([_of(each.file.upper_bounds, number) for each in files], field.type)
-        nulls = [_of(each.file.null_value_counts, number) for each in files]
+        lows = _at_once([known.get(number) for known in of_lows], field.type)
+        highs = _at_once([known.get(number) for known in of_highs], field.type)
+        nulls = [known.get(number) for known in of_nulls]
         if lows is None or highs is None or None in nulls:
             found = [_of_file(specs, each, field) for each in files]
             lows = _values([low for (low, _), _ in found], field.type)
@@ -61,17 +64,24 @@ def file_bounds(metadata: Any, files: Sequence[PlannedFile], schema: pa.Schema, 
     return pa.table(columns)
 
 
-def _of(known: Mapping[int, Any] | None, number: int | None) -> Any:
-    return None if known is None or number is None else known.get(number)
+def plain_map(known: Mapping[Any, Any] | None) -> dict[Any, Any]:
+    """Return what a manifest says of columns as a dict: each look into pyiceberg's own mapping is a call of Python."""
+    if known is None or isinstance(known, dict):
+        return known or {}
+    len(known)  # it is built then
+    built = getattr(known, "_dict", None)
+    return built if isinstance(built, dict) else dict(known)
 
 
 def _at_once(raw: list[bytes | None], data_type: pa.DataType) -> pa.Array | None:
     """Return the values of bounds that are all there, without a Python value for each; None: not all are, or can be."""
-    if pa.types.is_integer(data_type) or pa.types.is_temporal(data_type):
+    is_float = data_type in (pa.float32(), pa.float64())
+    if is_float or pa.types.is_integer(data_type) or pa.types.is_temporal(data_type):
         width = data_type.bit_width // 8
         known = [each for each in raw if each is not None and len(each) == width]
         if raw and len(known) == len(raw):
-            return pa.Array.from_buffers(data_type, len(raw), [None, pa.py_buffer(b"".join(known))])
+            values = pa.Array.from_buffers(data_type, len(raw), [None, pa.py_buffer(b"".join(known))])
+            return None if is_float and pc.any(pc.is_nan(values)).as_py() else values
     elif pa.types.is_string(data_type) and raw and None not in raw:
         with suppress(pa.ArrowInvalid):
             return pc.cast(pa.array(raw, pa.binary()), data_type)

@@ -22,8 +22,9 @@ import pyarrow as pa
 from engine.formats.source_format import FoundSource
 from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit, SourceStatistics
 from engine.iceberg.arrow_types import FIELD_ID, to_arrow
-from engine.iceberg.bounds import constant_text, file_bounds
+from engine.iceberg.bounds import constant_text, file_bounds, plain_map
 from engine.iceberg.planned_files import PlannedFile, data_path, planned
+from engine.memory.heap import RESTING_COLLECTOR
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import nullable_schema
 from engine.statistics.bounds_predicate import highest, lowest, null_count
@@ -74,6 +75,11 @@ class _Place(NamedTuple):
 
 def iceberg_scan(table: Any, snapshot: Any, schema: Any) -> IcebergScan:
     """Return the sources of a table's snapshot, by a schema of it. Raises: NotYetSupportedError."""
+    with RESTING_COLLECTOR:
+        return _scan(table, snapshot, schema)
+
+
+def _scan(table: Any, snapshot: Any, schema: Any) -> IcebergScan:
     plan = planned(table, snapshot, _CALL)
     place = _Place(table, snapshot, plan.key)
     arrow_schema = to_arrow(schema, _CALL)
@@ -249,5 +255,6 @@ def _width(field: pa.Field, files: Sequence[PlannedFile], rows: int) -> float:
     if not _is_wide(field.type):
         return float(max(8, field.type.bit_width) / 8)
     number = int(field.metadata[FIELD_ID])
-    sizes = [(each.file.column_sizes or {}).get(number, 0) for each in files]
+    sizes_of = (plain_map(each.file.column_sizes) for each in files)
+    sizes = [known.get(number, 0) for known in sizes_of]
     return max(1.0, sum(sizes) / rows) if rows else 1.0

@@ -2,6 +2,7 @@
 
     where                what is done                                                          what is left behind
     a user's process     import_quickly(module)   the collector rests while modules come       nothing
+                         with RESTING_COLLECTOR:  the collector rests while plans of many files come   nothing
                          with FROZEN_HEAP:        it passes over older objects during a job    nothing
                          FREED_MEMORY.give_back() holes of the heap go back after a job        nothing
                          choose_arrow_pool()      Arrow's buffers are jemalloc's               that, and their decay
@@ -28,6 +29,7 @@ Limits: holes and arenas for glibc, others are left alone. Thread: any.
 Held by: tests/memory/test_frozen_heap.py
 Held by: tests/memory/test_freed_memory.py
 Held by: tests/memory/test_heap.py
+Held by: tests/memory/test_resting_collector.py
 """
 
 from __future__ import annotations
@@ -208,6 +210,43 @@ class FrozenHeap:
             gc.collect()
 
 
+class RestingCollector:
+    """Counts the threads that want no collection: they make very many objects that stay, and hardly a cycle.
+
+    A collection looks at all of them again and again: it is half of the time in which entries of manifests are read.
+    What is there at the end is as old as can be, so that collections of young objects pass over it.
+
+    Invariant: a collector that other code has switched off stays so. Thread: any.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._user_count = 0  # guarded by: self._lock
+        self._is_ours = False  # guarded by: self._lock
+
+    def __enter__(self) -> None:
+        """Switch the collector off, unless it is."""
+        with self._lock:
+            self._user_count += 1
+            if self._user_count == 1 and gc.isenabled():
+                gc.disable()
+                self._is_ours = True
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Switch it on again when no thread is left."""
+        with self._lock:
+            self._user_count -= 1
+            if self._user_count or not self._is_ours:
+                return
+            self._is_ours = False
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
+
+
 # ------------------------------------------------------------------------------------------------- the C library's heap
 
 
@@ -287,6 +326,8 @@ def _set_decay(decay_ms: int) -> None:
         pa.jemalloc_set_decay_ms(decay_ms)
 
 
+#: switch of this process's collector
+RESTING_COLLECTOR: Final = RestingCollector()
 #: frozen heap of this process
 FROZEN_HEAP: Final = FrozenHeap()
 FREED_MEMORY: Final = FreedMemory(SystemClock())

@@ -30,7 +30,7 @@ from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec, SourceStatistics
 from engine.storage.file_systems import LOCAL, file_system_of
-from engine.storage.object_store import known_statuses
+from engine.storage.known_objects import known_statuses
 from engine.storage.store_client import use_store_settings
 from engine.storage.store_options import StorageOptions, bucket_settings
 from engine.user_warnings import warn_user
@@ -410,7 +410,7 @@ class SourceCalls(ABC):
             self.configuration.add_storage_texts(bucket_settings(listed, in_paths.storage_options, call))
         use_store_settings(self.configuration.storage_texts())
         if entry.has_files:
-            with placed_store_errors(call), known_statuses():
+            with placed_store_errors(call), known_statuses(reads_tails=name == "parquet"):
                 found = path_source(entry, places, in_paths, request)
             self._check_places(call, found[0].paths)
             return self._source(*found, rate_limit)

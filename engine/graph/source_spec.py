@@ -29,6 +29,15 @@ class SourceSplit(msgspec.Struct, frozen=True):
     row_count: int = -1
 
 
+class StoredFile(msgspec.Struct, frozen=True, array_like=True):
+    """An object of a store as it was when a plan was made; it is read as such, or not at all."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    tag: str | None
+
+
 class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     """Delimited text. The schema of all columns in the file is ``file_schema_ipc``; ``columns`` are those wanted."""
 
@@ -84,6 +93,8 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     grouped_by: tuple[str, ...] = ()
     #: True if splits are whole files, of which only the first one's footer was read (``engine.parquet.unread_files``)
     is_unread: bool = False
+    #: files that are objects of stores
+    stored: tuple[StoredFile, ...] = ()
 
 
 class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):

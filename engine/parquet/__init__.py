@@ -23,7 +23,9 @@ sample.py              what a sample of rows says of the columns; kept_samples.p
 key_sample.py          a better sample of key columns
 pages.py               whether pages can be what their headers say (page_sizes.pyx), and what reading them holds
 column_passes.py       row groups whose columns do not fit side by side
-fetched_chunks.py      a file's descriptor for kernels; of a store, the chunks that were fetched
+fetched_chunks.py      a file's descriptor for kernels; of a store, the chunks that were fetched, or those of their
+                       pages that are needed (page_ranges.py); index_reads.py: page indexes with few requests
+stored_files.py        objects of stores as a plan found them
 open_file.py           an open file: columns of a row group as streams (column_streams.py), decoded here or by pyarrow
 stored_chunks.py       which columns are decoded here; source_types.py: as what they come out
 

@@ -76,6 +76,7 @@ class FileScan:
         self._index_looks = _INDEX_LOOKS
         if request.is_filtering:
             self._groups = PossibleGroups(file, request, schema, splits)
+            self._groups.expect_pages()
 
     @property
     def path(self) -> str:
@@ -105,6 +106,8 @@ class FileScan:
 
     def _key_batches(self, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the filter's columns of a row group; nothing where memory is short."""
+        if self._memory.hold_fetched(self._file.fetched_bytes(group, columns)):
+            self._file.fetch(group, columns)
         known = self._file.pages(group, columns)
         if known.row_count == 1 or not self._memory.hold_twice(known.held):
             return
@@ -134,32 +137,42 @@ class FileScan:
 
     def _arranged_batches(self, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
-        columns = self._request.columns
+        columns, possible = self._request.columns, self._possible_rows(group)
+        if possible == []:
+            return
+        self._file.choose(group, columns, possible)
         if self._memory.hold_fetched(self._file.fetched_bytes(group, columns)):
             self._file.fetch(group, columns)
         known = self._file.pages(group, columns)
         self._memory.check(self.path, group, known)
         row_bytes = max(self._memory.row_bytes, known.row_bytes)
-        batches = self._batches(group, self._rows_at_once(row_bytes, self._request.columns), known.held)
+        batches = self._batches(group, self._rows_at_once(row_bytes, columns), known.held, possible)
         for each in one_by_one(batches, row_bytes):
             yield self._arranged(each)
             del each
 
-    def _batches(self, group: int, rows: int, held: dict[str, int]) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, group: int, rows: int, held: dict[str, int], possible: Ranges | None
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows of a row group; a single row is read at once, which keeps no page of it for later."""
         columns = list(held)
         if self._file.row_count(group) == 1:
             yield from self._whole(map(self._of_source, self._file.single_row(group, columns)))
             return
         sizes = self._memory.sizes(self._file.footer.row_group(group).total_byte_size, held)
-        passes = None if self._memory.hold(sizes) else self._memory.passes(partial(self._passed, group), sizes, rows)
+        passes = None
+        if not self._memory.hold(sizes):
+            if self._file.is_chosen(group):  # what follows reads all rows
+                self._file.choose(group, columns, None)
+                sizes = self._file.pages(group, columns).held
+            passes = self._memory.passes(partial(self._passed, group), sizes, rows)
         if passes is not None:
             yield from self._whole(passes)
         elif self._filter is None:
             yield from self._batches_of(group, columns, rows)
         else:
             open_columns = partial(self._open_columns, group)
-            row_count, possible = self._file.row_count(group), self._possible_rows(group)
+            row_count = self._file.row_count(group)
             looks = self._looks(group, self._filter.columns, rows)
             wanted = self._request.spec.columns
             yield from self._filter.batches(open_columns, wanted, rows, row_count, possible, looks=looks)

@@ -34,10 +34,10 @@ from engine.files.native_files import path_or_stream
 from engine.memory.budget import Kind, process_budget
 from engine.parquet.footer_check import check_footer
 from engine.parquet.group_reader import StoredChunk
-from engine.parquet.page_index import IndexPlaces
+from engine.parquet.page_index import IndexPlaces, index_places
 from engine.parquet.pages import Pages, flat_leaves
 from engine.records.plain_types import plain_type
-from engine.storage.file_system import NO_DESCRIPTOR, ByteRanges, RangeFile
+from engine.storage.file_system import NO_DESCRIPTOR, ByteRanges, FileStatus, RangeFile
 from engine.storage.file_systems import file_system_of
 
 #: path, inode, size and time of the last change
@@ -175,9 +175,12 @@ class _KeptFooters:
 _kept: Final = _KeptFooters()
 
 
-def opened_ranges(path: str) -> RangeFile:
-    """Open a Parquet file for ranges; its end with the same request, where its footer has not been read."""
-    return file_system_of(path).open_ranges(path, is_tail_wanted=path not in _latest)
+def opened_ranges(path: str, status: FileStatus | None = None) -> RangeFile:
+    """Open a Parquet file for ranges; its end with the same request, where its footer has not been read.
+
+    status: of an object, as a plan found it.
+    """
+    return file_system_of(path).open_ranges(path, is_tail_wanted=path not in _latest, status=status)
 
 
 def shared_footer(
@@ -195,10 +198,16 @@ def shared_footer(
     footer = _footers.get(key)
     if footer is None:
         with open_file(path, _FOOTER_BUFFER_BYTES, opened=opened) as parquet:
-            footer = _latest[path] = _footers.setdefault(key, parquet.metadata)
-        if 2 * footer.serialized_size <= _kept_bytes_max():
-            _kept.keep(key, footer)
+            footer = _noted(key, parquet.metadata)
     return footer, _kept.coded_columns(key, footer, columns)
+
+
+def _noted(key: Key, found: pq.FileMetaData) -> pq.FileMetaData:
+    """Return the footer that all readers of a file have from now on."""
+    footer = _latest[key[0]] = _footers.setdefault(key, found)
+    if 2 * footer.serialized_size <= _kept_bytes_max():
+        _kept.keep(key, footer)
+    return footer
 
 
 def known_groups(footer: pq.FileMetaData) -> KnownGroups:
@@ -309,8 +318,18 @@ def open_file(
         raw = raw_footer(file)
         _check_footer(raw)
         if file.descriptor == NO_DESCRIPTOR:
-            return _opened(pa.BufferReader(_alone(raw, file)), buffer_bytes, None, coded)
+            parquet = _opened(pa.BufferReader(_alone(raw, file)), buffer_bytes, None, coded)
+            _note_places(_noted((path, file.version), parquet.metadata), raw)
+            return parquet
     return _opened(path_or_stream(path), buffer_bytes, None, coded)
+
+
+def _note_places(footer: pq.FileMetaData, raw: bytes) -> None:
+    """Keep the places of indexes, which would take another request to be found out."""
+    places = known_places(footer)
+    if not places:
+        with contextlib.suppress(ValueError):
+            places.update(enumerate(index_places(raw)))
 
 
 def _alone(raw: bytes, file: ByteRanges) -> bytes:

@@ -1,8 +1,9 @@
 """OpenFile: a Parquet file open for some columns, each decoded here or by pyarrow, whichever knows it.
 
-    file = OpenFile(path, columns)
+    file = OpenFile(path, columns, status)      status: of an object, as a plan found it
     file.footer    file.types    file.coded     of the columns: as what they come, and which come as numbers of texts
     file.narrow(columns)                        those of decimals that come in 64 bits, where they are decoded here
+    file.choose(group, columns, rows)           of a store: only pages with some rows are fetched, or all again
     file.pages(group, columns)                  what is known of pages, looked at once for all readers of a file
     file.columns(group, columns, rows)          a stream of batches (column_streams)
     file.indexes                                what the file says of pages (page_bounds)
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +30,7 @@ from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedCol
 from engine.parquet.fetched_chunks import ChunkFile
 from engine.parquet.footers import (
     GroupPages,
+    KnownGroups,
     arrow_schema,
     known_groups,
     known_schemas,
@@ -38,12 +40,14 @@ from engine.parquet.footers import (
 )
 from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
+from engine.parquet.page_ranges import NeededPages, needed_pages
 from engine.parquet.page_rooms import let_rooms_go
-from engine.parquet.pages import buffer_bytes, chunk_range, flat_leaves, leaf_places, pages_at
-from engine.parquet.stored_chunks import Stored, has_differences, stored_chunk, stored_values
+from engine.parquet.pages import buffer_bytes, chunk_range, first_page, flat_leaves, leaf_places, pages_at
+from engine.parquet.row_ranges import Ranges
+from engine.parquet.stored_chunks import Stored, has_differences, is_known, stored_chunk, stored_values
 from engine.records.narrow_decimals import NARROW_DIGITS_MAX, narrow_type
 from engine.records.plain_types import plain_type
-from engine.storage.file_system import RangeFile
+from engine.storage.file_system import FileStatus, RangeFile
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
 _WIDE_VALUE_BYTES = 64 << 10
@@ -53,13 +57,21 @@ _SCHEMAS_MAX = 64
 _LOOKED_AT_ROWS = 4096
 
 
+class _ChosenPages(NamedTuple):
+    """A row group of which some pages are fetched."""
+
+    columns: dict[str, NeededPages]
+    #: pages and chunks as far as these pages tell
+    known: KnownGroups
+
+
 class OpenFile:
     """See the module's text. Thread: one at a time."""
 
-    def __init__(self, path: str, columns: Sequence[str]) -> None:
+    def __init__(self, path: str, columns: Sequence[str], status: FileStatus | None = None) -> None:
         self.path = path
         self._columns = tuple(columns)
-        opened = opened_ranges(path)
+        opened = opened_ranges(path, status)
         try:
             self._open(path, columns, opened)
         except BaseException:
@@ -69,17 +81,24 @@ class OpenFile:
     def _open(self, path: str, columns: Sequence[str], opened: RangeFile) -> None:
         self.footer, coded = shared_footer(path, columns, opened)
         self._arrow: pq.ParquetFile | None = None
+        #: number of the file that pyarrow has open, which is another one for each row group of a store
+        self._arrow_number = 0
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
+        #: row groups of which some pages are fetched
+        self._chosen: dict[int, _ChosenPages] = {}
         self._leaf_places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
         self.coded = frozenset(coded)
         self.found = self._found_schema()
         self.types = {name: self._type_of(name) for name in columns}
         # Last: nothing fails any more, which would leave it open.
         self._file = ChunkFile(opened)
-        if self._file.is_fetched:
-            self._arrow = None  # opened for types, it would read the store by itself
         self.indexes = PageIndexes(self._file, self.footer)
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the file is in a store, of which parts are fetched."""
+        return self._file.is_fetched
 
     def _found_schema(self) -> pa.Schema:
         """Return the types in which pyarrow would read all columns of the file, which are found out once."""
@@ -116,16 +135,18 @@ class OpenFile:
             if stored is not None:
                 self.types[name], self._values[name] = narrow_type(data_type), stored
 
-    def _by_arrow(self) -> pq.ParquetFile:
-        """Return the file as pyarrow has it, which takes a quarter of a millisecond to open."""
+    def _by_arrow(self, group: int | None = None) -> pq.ParquetFile:
+        """Return the file as pyarrow has it, which takes a quarter of a millisecond to open; None: for types alone."""
+        path = self.path if group is None else self._file.library_path(group)
+        number = 0 if group is None else self._file.number(group)
+        if self._arrow is not None and group is not None and number != self._arrow_number:
+            self._arrow.close()
+            self._arrow = None
         if self._arrow is None:
             buffer = buffer_bytes(len(self._columns))
-            self._arrow = open_file(self._path_of_chunks(), buffer, self.footer, list(self.coded))
+            self._arrow = open_file(path, buffer, self.footer, list(self.coded))
+            self._arrow_number = number
         return self._arrow
-
-    def _path_of_chunks(self) -> str:
-        # While the file is being opened it is asked for types alone, which the footer has.
-        return self._file.library_path if hasattr(self, "_file") else self.path
 
     def fetched_bytes(self, group: int, columns: Sequence[str]) -> int:
         """Return the bytes of columns in a row group that ``fetch`` holds; 0 for a file of this machine."""
@@ -134,40 +155,82 @@ class OpenFile:
     def fetch(self, group: int, columns: Sequence[str]) -> None:
         """Have the chunks of columns in memory, with one request for neighbours; those of other groups go."""
         if self._file.is_fetched:
-            self._file.fetch(group, self._ranges(group, columns))
+            if group != self._file.current:
+                self._chosen.pop(self._file.current, None)
+            self._file.fetch(group, self._ranges(group, columns), self._headers(group, columns))
 
     def _ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
-        chunks = self.footer.row_group(group)
-        return [chunk_range(chunks.column(leaf)) for _, leaf in self._places_of(tuple(columns))]
+        chunks, chosen = self.footer.row_group(group), self._chosen_of(group)
+        ranges: list[tuple[int, int]] = []
+        for name, leaf in self._places_of(tuple(columns)):
+            ranges += chosen[name].ranges if name in chosen else [chunk_range(chunks.column(leaf))]
+        return ranges
+
+    def _headers(self, group: int, columns: Sequence[str]) -> list[tuple[int, bytes]]:
+        chosen = self._chosen_of(group)
+        return [header for name in columns if name in chosen for header in chosen[name].headers]
+
+    def _chosen_of(self, group: int) -> dict[str, NeededPages]:
+        return self._chosen[group].columns if group in self._chosen else {}
+
+    def choose(self, group: int, columns: Sequence[str], rows: Ranges | None) -> None:
+        """Have those pages alone fetched that have some of these rows, as far as they are known; None: all pages."""
+        if not self._file.is_fetched:
+            return
+        if self._chosen.pop(group, None) is not None:
+            self._file.drop(group)
+        if rows is None:
+            return
+        chunks, found = self.footer.row_group(group), {}
+        for name in columns:
+            chunk = chunks.column(self._leaves[name]) if self._values[name] is not None else None
+            places = None if chunk is None or not is_known(chunk) else self.indexes.pages(group, name)
+            if chunk is None or places is None:
+                continue
+            begin = first_page(chunk)
+            needed = needed_pages((begin, begin + chunk.total_compressed_size), places, rows, chunks.num_rows)
+            if needed is not None and needed.headers:
+                found[name] = needed
+        if found:
+            self._chosen[group] = _ChosenPages(found, KnownGroups({}, {}, {}))
+
+    def is_chosen(self, group: int) -> bool:
+        """Return whether some pages of a row group are left out."""
+        return group in self._chosen
+
+    def _known_of(self, group: int) -> KnownGroups:
+        return self._chosen[group].known if group in self._chosen else self._known
 
     def row_count(self, group: int) -> int:
         """Return the number of rows of a row group."""
-        return self.pages(group, self._columns).row_count
+        count: int = self.footer.row_group(group).num_rows
+        return count
 
     def pages(self, group: int, columns: Sequence[str]) -> GroupPages:
         """Return the pages of columns of a row group."""
-        key = (group, tuple(columns))
-        found = self._known.together.get(key)
+        key, together = (group, tuple(columns)), self._known_of(group).together
+        found = together.get(key)
         if found is None:
-            found = self._known.together[key] = self._together(group, columns)
+            found = together[key] = self._together(group, columns)
         return found
 
     def _together(self, group: int, columns: Sequence[str]) -> GroupPages:
-        known = self._known.pages
+        known = self._known_of(group).pages
         new = [name for name in columns if (group, name) not in known]
         # What is fetched for its headers alone is so one column at a time.
         for some in [[name] for name in new] if self._file.is_fetched else [new] if new else []:
             was_there = self._file.has(group)
             self.fetch(group, some)
-            pages_of_new = pages_at(self._file.descriptor, self.footer, group, some, self._places_of(tuple(some)))
+            pages_of_new = pages_at(
+                self._file.descriptor(group), self.footer, group, some, self._places_of(tuple(some))
+            )
             known.update({(group, name): pages for name, pages in pages_of_new.items()})
             if not was_there:
                 self._file.let_go()
         pages = [known[group, name] for name in columns]
         buffer = buffer_bytes(len(columns))
-        stored = self._file.is_fetched
         held = {
-            name: one.held_bytes(buffer) + (one.stored_bytes if stored else 0)
+            name: one.held_bytes(buffer) + self.fetched_bytes(group, [name])
             for name, one in zip(columns, pages, strict=True)
         }
         metadata = self.footer.row_group(group)
@@ -178,14 +241,16 @@ class OpenFile:
 
     def columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
         """Return some columns of a row group in batches of so many rows; another stream of the columns ends with it."""
-        chunks = {name: self._stored(group, name) for name in columns}
         self.fetch(group, columns)
+        chunks = {name: self._stored(group, name) for name in columns}
         decoded = {name: chunk for name, chunk in chunks.items() if chunk is not None}
+        whole = [name for name in columns if name not in decoded and self._chosen_of(group).pop(name, None) is not None]
+        self.fetch(group, whole)  # pyarrow reads all pages
         own = list(decoded)
         streams: list[ColumnStream] = []
         if own:
             reader = self._reader(own, buffer_bytes(len(columns)))
-            reader.begin(self._file.descriptor, list(decoded.values()))
+            reader.begin(self._file.descriptor(group), list(decoded.values()))
             streams.append(DecodedColumns(reader, self.row_count(group), rows))
             if len(own) == len(columns):
                 return streams[0]
@@ -207,6 +272,7 @@ class OpenFile:
         """Give back the memory that was taken for pages, and is kept for the next row group."""
         self._readers.clear()
         self._file.let_go()
+        self._chosen.pop(self._file.current, None)
         let_rooms_go()
 
     def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -214,11 +280,11 @@ class OpenFile:
         if any(self._has_differences(group, name) for name in columns):
             return iter(self.columns(group, columns, 1).read, None)
         self.fetch(group, columns)
-        table = self._by_arrow().read_row_group(group, columns=list(columns), use_threads=False)
+        table = self._by_arrow(group).read_row_group(group, columns=list(columns), use_threads=False)
         return self._checked(group, columns, table.to_batches())
 
     def _arrow_batches(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        batches: Iterator[pa.RecordBatch] = self._by_arrow().iter_batches(
+        batches: Iterator[pa.RecordBatch] = self._by_arrow(group).iter_batches(
             rows, row_groups=[group], columns=list(columns), use_threads=False
         )
         return batches
@@ -247,10 +313,10 @@ class OpenFile:
         """Return the chunk of a column that is decoded here, None for others."""
         values = self._values[name]
         key = (group, name, -1 if values is None else values.width)
-        known = self._known.chunks
+        known = self._known_of(group).chunks
         if key not in known:
             self.pages(group, self._columns)  # knows those of the column
-            pages = self._known.pages[group, name]
+            pages = self._known_of(group).pages[group, name]
             known[key] = None if values is None else stored_chunk(self.footer, group, self._leaves[name], values, pages)
         return known[key]
 

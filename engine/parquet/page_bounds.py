@@ -3,6 +3,8 @@
     indexes = PageIndexes(file, footer)
     indexes.possible_rows(group, predicate, schema) -> Ranges, or None: all rows are possible
     indexes.may_have(group, predicate)              False: a value that is asked for is not there
+    indexes.pages(group, column)                    the places of a column's pages; None: they are not known
+    indexes.expect(groups, predicate, columns)      of a store: what is asked about next is read with few requests
 
     a part of the predicate over one column ──► bounds of its pages ──► pages with such rows ──► ranges, of which the
     rows that all parts leave are read        pages of other columns begin elsewhere: their rows are taken out of them
@@ -30,7 +32,8 @@ from engine.expressions.evaluate import evaluate
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of, conjuncts
 from engine.parquet.footers import arrow_schema, known_places, raw_footer
-from engine.parquet.page_index import IndexPlaces, column_index, first_rows, index_places
+from engine.parquet.index_reads import IndexReads
+from engine.parquet.page_index import IndexPlaces, PagePlaces, column_index, index_places, page_places
 from engine.parquet.pages import flat_leaves
 from engine.parquet.row_group_bounds import as_bounds
 from engine.parquet.row_ranges import Ranges, common, of_pages
@@ -44,6 +47,8 @@ from engine.storage.file_system import ByteRanges
 #: bytes of an index that are read at most: of some ten thousand pages
 _INDEX_BYTES_MAX: Final = 4 << 20
 _FOOTER_BYTES_MAX: Final = 64 << 20
+#: Bloom filters of a store that are read, of all row groups together
+_FILTERS_BYTES_MAX: Final = 256 << 10
 #: values of a list that are looked for in a Bloom filter
 _MEMBERS_MAX: Final = 16
 _PLAIN: Final = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
@@ -55,6 +60,43 @@ class PageIndexes:
     def __init__(self, file: ByteRanges, footer: pq.FileMetaData) -> None:
         self._file, self._footer = file, footer
         self._known = known_places(footer)
+        self._reads = IndexReads(file)
+        self._has_filters = True
+
+    def expect(self, groups: Sequence[int], predicate: Expression | None, columns: Sequence[str]) -> None:
+        """Read the indexes of row groups of a store together, once one of them is asked for."""
+        parts = [] if predicate is None else [set(columns_of(part)) for part in conjuncts(predicate)]
+        looked_at = {name for names in parts if len(names) == 1 for name in names}
+        expected: list[tuple[int, int]] = []
+        for group in groups:
+            for name in dict.fromkeys((*looked_at, *columns)):
+                places = self._places(group, name)
+                if places is None:
+                    continue
+                if name in looked_at and places.column_index_bytes:
+                    expected.append((places.column_index, places.column_index_bytes))
+                if places.offset_index_bytes:
+                    expected.append((places.offset_index, places.offset_index_bytes))
+        self._reads.expect(expected)
+
+    def expect_filters(self, groups: Sequence[int], predicate: Expression) -> None:
+        """Read the Bloom filters of row groups of a store, where they are small; others leave out nothing."""
+        asked = [name for name, _ in _asked_values(predicate)]
+        places = [found for group in groups for name in asked if (found := self._places(group, name)) is not None]
+        filters = [(each.bloom_filter, each.bloom_filter_bytes) for each in places if each.bloom_filter]
+        self._has_filters = all(size for _, size in filters) and sum(size for _, size in filters) <= _FILTERS_BYTES_MAX
+        if self._has_filters and filters:
+            self._reads.read_together(filters)
+
+    def pages(self, group: int, name: str) -> PagePlaces | None:
+        """Return the places of the pages of a column; None: they are not known."""
+        places = self._places(group, name)
+        if places is None or not places.offset_index_bytes:
+            return None
+        try:
+            return page_places(self._read(places.offset_index, places.offset_index_bytes))
+        except (ValueError, OSError):
+            return None  # it is not needed to read the rows
 
     def possible_rows(self, group: int, predicate: Expression, schema: pa.Schema) -> Ranges | None:
         """Return the rows of a row group that pages leave for a predicate; None: all, or nothing is known."""
@@ -85,7 +127,7 @@ class PageIndexes:
             return None
         chunk = self._footer.row_group(group).column(self._leaves[name])
         try:
-            rows = first_rows(self._read(places.offset_index, places.offset_index_bytes))
+            rows = page_places(self._read(places.offset_index, places.offset_index_bytes)).first_rows
             if len(rows) == 1 and chunk.statistics is not None and chunk.statistics.has_min_max:
                 return None  # the page has the bounds of the row group, which was looked at
             index = column_index(self._read(places.column_index, places.column_index_bytes))
@@ -109,13 +151,13 @@ class PageIndexes:
         """Return whether each column that a predicate compares with values may have one of these."""
         for name, values in _asked_values(predicate):
             places = self._places(group, name)
-            if places is None or not places.bloom_filter:
+            if places is None or not places.bloom_filter or not self._has_filters:
                 continue
             stored = plain_type(self._stored_schema.field(name).type)
             physical = self._footer.schema.column(self._leaves[name]).physical_type
             try:
                 encoded = [_encoded(value, stored, physical) for value in values]
-                if None not in encoded and not may_be_in(self._file, places.bloom_filter, encoded):
+                if None not in encoded and not may_be_in(self._reads, places.bloom_filter, encoded):
                     return False
             except (ValueError, OSError, pa.ArrowException):
                 continue
@@ -147,7 +189,7 @@ class PageIndexes:
     def _read(self, position: int, size: int) -> bytes:
         if not 0 <= size <= max(_INDEX_BYTES_MAX, _FOOTER_BYTES_MAX) or position < 0:
             raise ValueError(f"{self._file.path}: an index of {size} bytes at byte {position}")
-        return self._file.read_at(position, size)
+        return self._reads.read_at(position, size)
 
 
 def _of_type(values: pa.Array | None, wanted: pa.DataType, count: int) -> pa.Array:

@@ -2,12 +2,12 @@
 
     index_places(footer)     for each row group, for each of its leaf columns: IndexPlaces
     column_index(data)       ColumnIndex: for each page whether it is of nulls alone, its bounds, how many nulls it has
-    first_rows(data)         for each page the row of the row group that it begins with
+    page_places(data)        PagePlaces: for each page its place in the file and the row that it begins with
 
     FileMetaData  4 row groups ─► 1 columns ─► 3 metadata ─► 14, 15 place and size of the Bloom filter
                                                4, 5 offset index        6, 7 column index
     ColumnIndex   1 of nulls alone   2 lowest   3 highest   5 null counts
-    OffsetIndex   1 pages ─► 3 first row
+    OffsetIndex   1 pages ─► 1 place   2 bytes, with the header   3 first row
 
 pyarrow reads none of this. Numbers and bytes become Python's, a handful for each page.
 
@@ -55,6 +55,14 @@ class ColumnIndex(NamedTuple):
     lowest: list                # bytes, as plain values are stored
     highest: list
     null_counts: list           # empty: they are not known
+
+
+class PagePlaces(NamedTuple):
+    """The offset index; each list has a value for each page."""
+
+    positions: list             # of its header in the file
+    sizes: list                 # bytes, with the header
+    first_rows: list            # of the row group
 
 
 cdef Cursor cursor_over(const uint8_t[::1] data) noexcept:
@@ -177,24 +185,26 @@ def column_index(const uint8_t[::1] data not None):
     return ColumnIndex(is_null, lowest, highest, null_counts)
 
 
-def first_rows(const uint8_t[::1] data not None):
-    """Return the first rows of pages that an offset index has."""
+def page_places(const uint8_t[::1] data not None):
+    """Return the PagePlaces that an offset index has."""
     cdef Cursor cursor = cursor_over(data)
-    cdef int64_t[1] row
+    cdef int64_t[3] place
     cdef int64_t field = 0
     cdef int64_t index
     cdef int32_t kind = next_field(&cursor, &field)
-    cdef list rows = []
+    cdef list positions = [], sizes = [], rows = []
     while kind:
         if field == 1:
             for index in range(begin_list(&cursor, kind, IS_STRUCT)):
-                row[0] = -1
-                read_numbers(&cursor, row, 3, 3)
-                rows.append(row[0])
+                place[0] = place[1] = place[2] = -1
+                read_numbers(&cursor, place, 1, 3)
+                positions.append(place[0])
+                sizes.append(place[1])
+                rows.append(place[2])
         else:
             skip_field(&cursor, kind)
         kind = next_field(&cursor, &field)
     check(&cursor, "an offset index")
     if rows and (rows[0] != 0 or any(one >= other for one, other in zip(rows, rows[1:]))):
         raise ValueError("the pages of an offset index of a Parquet file do not follow each other")
-    return rows
+    return PagePlaces(positions, sizes, rows)

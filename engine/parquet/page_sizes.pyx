@@ -97,7 +97,8 @@ def page_sizes(int descriptor, int64_t position, int64_t end, int64_t value_coun
                     page = max(page, sizes.size)
                     if sizes.values > 0:
                         value_count -= sizes.values
-                compressed = max(compressed, sizes.compressed)
+                if sizes.size > 0:      # others are not opened: some stand for pages that were not fetched
+                    compressed = max(compressed, sizes.compressed)
                 next_position = position + header + sizes.compressed
     finally:
         free(memory)

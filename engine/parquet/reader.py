@@ -33,6 +33,7 @@ from engine.parquet.scan_memory import BATCH_BYTES_MIN, ScanMemory
 from engine.parquet.scan_request import ScanRequest
 from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, small_file
 from engine.parquet.source_types import arranged
+from engine.parquet.stored_files import statuses
 from engine.parquet.top_groups import SeenKeys
 from engine.records.bounded_batches import BYTES_MIN, SmallBatches
 
@@ -57,6 +58,8 @@ class ParquetReader:
     ) -> None:
         self._request = ScanRequest.of(spec)
         self._splits = splits
+        #: Objects of stores as the plan found them.
+        self._statuses = statuses(spec.stored)
         #: The splits that it reads, which may be others than its own.
         self._taken_splits: Iterator[SourceSplit] = iter(splits)
         self._memory = ScanMemory(new_space)
@@ -139,7 +142,7 @@ class ParquetReader:
         if request.is_filtering or not request.columns or size_bytes > SMALL_BYTES_MAX:
             return None
         groups = [group for split in splits for group in range(split.start, split.end)]
-        file = small_file(path, groups, request.columns)
+        file = small_file(path, groups, request.columns, self._statuses.get(path))
         if file is None:
             return None
         self._close_file()
@@ -169,7 +172,7 @@ class ParquetReader:
     def _opened(self, path: str) -> FileScan:
         """Close the file that is open, and open another one."""
         self._close_file()
-        file = OpenFile(path, self._request.columns)
+        file = OpenFile(path, self._request.columns, self._statuses.get(path))
         try:
             splits = [split for split in self._splits if split.path == path]
             self._scan = FileScan(file, self._request, self._memory, splits)

@@ -83,6 +83,7 @@ def with_sample(
         if column.name in names and _width(column, statistics) <= WIDE_COLUMN_BYTES
     ]
     groups = sampled_groups(spec.splits)
+    groups = groups[::2] if spec.stored else groups  # each is requests to a store
     if not groups or not narrow:
         return statistics
     parts = tuple(part for part in parts_of(predicates) if set(columns_of(part)).issubset(narrow))
@@ -241,5 +242,8 @@ def _first_rows(file: OpenFile, group: int, rows: int, columns: list[str]) -> pa
     chunks = file.footer.row_group(group)
     for name, leaf in leaf_places(file.footer.schema, columns):
         sizes[name] += chunks.column(leaf).total_uncompressed_size
+    if file.is_fetched:
+        file.indexes.expect([group], None, columns)
+        file.choose(group, columns, [(0, rows)])
     batches = [file.columns(group, part, rows).read() for part in parts(columns, sizes, _SAMPLED_AT_ONCE_BYTES)]
     return pa.Table.from_batches([joined([batch for batch in batches if batch is not None])])

@@ -85,6 +85,12 @@ class PossibleGroups:
         first = request.first
         self._top = None if first is None else TopGroups(first.test, file.footer, groups, schema)
 
+    def expect_pages(self) -> None:
+        """Have the indexes of pages of all possible row groups read together, where the file is in a store."""
+        predicate = self._request.spec.predicate
+        if predicate is not None and self._file.is_fetched:
+            self._file.indexes.expect(sorted(self._possible), predicate, self._request.columns)
+
     def add(self, split: SourceSplit) -> None:
         """Examine a split that was another subtask's when the file was opened."""
         if split.start not in self._examined:
@@ -112,5 +118,7 @@ class PossibleGroups:
             # Between the row groups of a split there may be some that the plan has left out.
             if spec.pruned_groups is None or len(groups) > len(splits):
                 groups = possible_groups(footer, groups, spec.predicate, self._schema)
+            if self._file.is_fetched:
+                self._file.indexes.expect_filters(groups, spec.predicate)
             groups = [group for group in groups if self._file.indexes.may_have(group, spec.predicate)]
         return matched_groups(footer, groups, self._request.tests, self._schema)

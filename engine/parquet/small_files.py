@@ -1,6 +1,7 @@
 """Small Parquet files, each read from disk at once: of ten thousand of them, opening is what takes the time.
 
-    file = small_file(path, groups, columns)      None: it is not small, or something about it is not as it should be
+    file = small_file(path, groups, columns, status)
+                                                  None: it is not small, or something about it is not as it should be
     file.schema                                   plain types of some columns, as the file has them
     file.batches                                  the rows of the row groups
 
@@ -24,6 +25,7 @@ from engine.parquet.fetched_chunks import ChunkFile
 from engine.parquet.footers import open_bytes
 from engine.parquet.pages import leaf_pages, leaf_places
 from engine.parquet.source import plain_file_schema
+from engine.storage.file_system import FileStatus
 from engine.storage.file_systems import file_system_of
 
 #: fewer are read as larger ones are
@@ -42,9 +44,11 @@ class SmallFile(NamedTuple):
     batches: list[pa.RecordBatch]
 
 
-def small_file(path: str, groups: Sequence[int], columns: Sequence[str]) -> SmallFile | None:
+def small_file(
+    path: str, groups: Sequence[int], columns: Sequence[str], status: FileStatus | None = None
+) -> SmallFile | None:
     """Return columns of row groups of a small file, None where the file is not one, or is damaged."""
-    with file_system_of(path).open_ranges(path) as opened:
+    with file_system_of(path).open_ranges(path, status=status) as opened:
         try:
             data = opened.read_at(0, SMALL_BYTES_MAX + 1)
             if len(data) > SMALL_BYTES_MAX:
@@ -52,7 +56,7 @@ def small_file(path: str, groups: Sequence[int], columns: Sequence[str]) -> Smal
             file = open_bytes(data)
             with contextlib.closing(ChunkFile(opened)) as chunks:
                 chunks.fetch(0, [(0, len(data))])
-                if not _are_small(chunks.descriptor, file.metadata, groups, columns):
+                if not _are_small(chunks.descriptor(0), file.metadata, groups, columns):
                     return None
             table = file.read_row_groups(list(groups), columns=list(columns), use_threads=False)
         except (pa.ArrowException, OSError):

@@ -19,7 +19,9 @@ Held by: tests/integration/test_text_and_records.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -30,15 +32,19 @@ from engine.errors import DataError, PlanError, SchemaError
 from engine.expressions.common_type import common_type, is_number
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import PathLike, expand_paths
-from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
-from engine.parquet.footers import arrow_schema, open_file
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics, StoredFile
+from engine.parquet.footers import arrow_schema, open_file, opened_ranges
 from engine.parquet.pages import flat_leaves, pages_of
 from engine.parquet.sample import sampled_groups
+from engine.parquet.stored_files import stored_file
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import footer_bounds, plain_bound
 from engine.storage.file_systems import file_system_of
+from engine.storage.known_objects import in_parallel
 
 _BUFFER_BYTES = 64 << 10
+#: files of a store that are looked at at the same time
+FILES_AT_ONCE = 16
 #: errors of Arrow for types that it does not write; OSError where Parquet refuses their size
 _REFUSALS = (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError)
 
@@ -98,8 +104,22 @@ def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None
 
     Raises: PlanError when it is none or its footer is damaged.
     """
-    try:
+    with _refused(path, reader):
         return open_file(path, _BUFFER_BYTES, metadata)
+
+
+def _looked_at(path: str, reader: str) -> tuple[pq.ParquetFile, StoredFile | None]:
+    """Open a file as ``open_parquet`` does; return what it is in a store, too."""
+    if file_system_of(path).objects is None:
+        return open_parquet(path, reader), None
+    with _refused(path, reader), opened_ranges(path) as opened:
+        return open_file(path, _BUFFER_BYTES, opened=opened), stored_file(opened)
+
+
+@contextmanager
+def _refused(path: str, reader: str) -> Iterator[None]:
+    try:
+        yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             # The system's error, not Arrow's about what is in the file.
@@ -129,8 +149,14 @@ def source_of_files(
     splits: list[SourceSplit] = []
     metadata: dict[str, pq.FileMetaData] = {}
     known: tuple[pq.ParquetSchema, dict[bytes, bytes] | None] | None = None
-    for file_path in paths:
-        with open_parquet(file_path, reader) as file:
+    stored: list[StoredFile] = []
+    look = partial(_looked_at, reader=reader)
+    is_asked = file_system_of(paths[0]).objects is not None
+    for file_path, (opened, known_as) in zip(
+        paths, in_parallel(look, paths, FILES_AT_ONCE) if is_asked else map(look, paths), strict=True
+    ):
+        stored += [] if known_as is None else [known_as]
+        with opened as file:
             metadata[file_path] = footer = file.metadata
             splits += _splits_of(file_path, footer)
             # Most of very many files are as the one before.
@@ -150,6 +176,7 @@ def source_of_files(
     is_mixed = any(field.type != schema.field(field.name).type for one in set(found) for field in one)
     types_ipc = schema.serialize().to_pybytes() if is_mixed else b""
     spec = ParquetSource(paths=tuple(paths), splits=tuple(splits), columns=tuple(schema.names), types_ipc=types_ipc)
+    spec = msgspec.structs.replace(spec, stored=tuple(stored)) if stored else spec
     _check_sampled(spec.splits, metadata, reader)
     footers = list(metadata.values())
     return (spec, _statistics(footers, schema), schema), footers

@@ -68,7 +68,7 @@ def stored_chunk(footer: pq.FileMetaData, group: int, leaf: int, stored: Stored,
     """
     metadata = footer.row_group(group)
     rows, chunk = metadata.num_rows, metadata.column(leaf)
-    if chunk.num_values != rows or not _is_known(chunk):
+    if chunk.num_values != rows or not is_known(chunk):
         return None
     if pages.held_bytes(BUFFER_MAX) > _HELD_BYTES_MAX and not has_differences(chunk):
         return None
@@ -94,7 +94,8 @@ def has_differences(chunk: pq.ColumnChunkMetaData) -> bool:
     return _DIFFERENCES in chunk.encodings
 
 
-def _is_known(chunk: pq.ColumnChunkMetaData) -> bool:
+def is_known(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Return whether codec and encodings of a column are known here."""
     encodings = _OF_INTEGERS if chunk.physical_type in _INTEGERS else _ENCODINGS
     return chunk.compression in _CODECS and encodings.issuperset(chunk.encodings)
 

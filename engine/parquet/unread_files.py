@@ -84,7 +84,7 @@ def with_footers(
     for name in dict.fromkeys([*schema.names, *found.names]):
         _check_column(name, schema, found, spec.paths[0])
     types_ipc = read.types_ipc if found.equals(schema) else schema.serialize().to_pybytes()
-    known = msgspec.structs.replace(spec, splits=read.splits, types_ipc=types_ipc, is_unread=False)
+    known = msgspec.structs.replace(spec, splits=read.splits, types_ipc=types_ipc, is_unread=False, stored=read.stored)
     return Looked(known, statistics, bounds)
 
 

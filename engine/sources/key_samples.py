@@ -28,6 +28,7 @@ from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, Sourc
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
+from engine.storage.known_objects import shared
 
 #: number of rows below which the first sample is sufficient
 ROWS_MIN = 8192
@@ -70,7 +71,7 @@ def _each(sampled: Callable[[PlanNode], PlanNode], sources: Sequence[PlanNode]) 
         changed.append(sampled(sources[len(changed)]))
     if len(changed) < len(sources):
         with ThreadPoolExecutor(_SAMPLE_THREADS, "sample") as threads:
-            changed.extend(threads.map(sampled, sources[len(changed) :]))
+            changed.extend(threads.map(shared(sampled), sources[len(changed) :]))
     return changed
 
 

@@ -14,12 +14,26 @@ import msgspec
 from engine.errors import PlanError
 from engine.formats.registry import format_of
 from engine.graph.plan import Operator, Plan, Source
+from engine.graph.source_spec import ParquetSource
+from engine.parquet.stored_files import statuses
 from engine.sources.key_samples import with_samples
 from engine.sources.source_filters import is_prunable, source_filters
+from engine.storage.file_system import FileStatus
+from engine.storage.known_objects import known_statuses
 
 
 def prepared(plan: Plan) -> Plan:
     """Return a plan with the splits, cuts and statistics of its sources. Raises: DataError (damaged files)."""
+    with known_statuses(_stored(plan)):
+        return _prepared(plan)
+
+
+def _stored(plan: Plan) -> dict[str, FileStatus]:
+    specs = [node.operator.spec for node in plan.nodes if isinstance(node.operator, Source)]
+    return statuses(each for spec in specs if isinstance(spec, ParquetSource) for each in spec.stored)
+
+
+def _prepared(plan: Plan) -> Plan:
     filters = source_filters(plan)
     if any(map(is_prunable, plan.nodes)):
         # Most jobs of a small process read no files that say anything of their values.

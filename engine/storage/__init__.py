@@ -8,6 +8,7 @@
     object_store.py   ObjectStore: S3, Google Cloud Storage, Azure, HTTP
     store_client.py   the client of a bucket, with the settings of this process; its errors as OSError
     store_counters.py requests and bytes, counted for the task that asks
+    known_objects.py  statuses of objects, kept while a plan is made; work on other threads for this one
     store_options.py  options of a bucket that a call was given
     store_files.py    objects that are read: ranges, several at once, and streams
     store_output.py   objects that are written in parts

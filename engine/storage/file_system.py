@@ -93,6 +93,10 @@ class ByteRanges(Protocol):
         """Return bytes of a range; fewer of them at the end of the file."""
         ...
 
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
+        """Yield the bytes between pairs of positions, as parts: (position, bytes)."""
+        ...
+
 
 class RangeFile(ByteRanges, Protocol):
     """A file that is open for ranges. Thread: any; close it once."""
@@ -103,10 +107,6 @@ class RangeFile(ByteRanges, Protocol):
     @property
     def version(self) -> Hashable:
         """The version of the content, as ``FileStatus`` has it."""
-        ...
-
-    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
-        """Yield the bytes between pairs of positions, as parts: (position, bytes)."""
         ...
 
     def __enter__(self) -> Self:
@@ -283,8 +283,12 @@ class FileSystem(Protocol):
         """Open a file for reading from any position; without a buffer ``read`` may return less than asked for."""
         ...
 
-    def open_ranges(self, path: str, *, is_tail_wanted: bool = False) -> RangeFile:
-        """Open a file for reading ranges of it; ``is_tail_wanted``: its end is read in any case, and first."""
+    def open_ranges(self, path: str, *, is_tail_wanted: bool = False, status: FileStatus | None = None) -> RangeFile:
+        """Open a file for reading ranges of it.
+
+        is_tail_wanted: its end is read in any case, and first. status: what it was when it was looked at; a store does
+        not look again, and refuses ranges of another object.
+        """
         ...
 
     def read(self, path: str) -> bytes:

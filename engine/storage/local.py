@@ -167,7 +167,9 @@ class LocalFileSystem:
         """Open a file for reading from any position."""
         return open(path, "rb", buffering=-1 if is_buffered else 0)
 
-    def open_ranges(self, path: str, *, is_tail_wanted: bool = False) -> LocalRangeFile:
+    def open_ranges(
+        self, path: str, *, is_tail_wanted: bool = False, status: FileStatus | None = None
+    ) -> LocalRangeFile:
         """Open a file for reading ranges of it, with a descriptor."""
         return LocalRangeFile(path)
 

@@ -19,39 +19,27 @@ import fnmatch
 import io
 import os
 import re
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from engine.errors import PlanError
 from engine.storage.file_system import FileStatus, FolderEntry, Objects
+from engine.storage.known_objects import current_known
 from engine.storage.store_client import FAMILIES, StorePlace, asked, client_library, client_of, place_of
 from engine.storage.store_counters import note
 from engine.storage.store_files import StoreRangeFile, StoreStream, Version, version_of
 from engine.storage.store_folder import STATE_NAME, FolderState, decode_state
 from engine.storage.store_output import StoreOutput, written_bytes
 
-_known = threading.local()
 _GLOB: Final = re.compile(r"[*?[]")
 _BUFFER_BYTES: Final = 256 << 10
 #: stores that answer a request for the last bytes of an object
 _TELL_ENDS: Final = frozenset({"s3", "gcs"})
+#: limit of ends of objects that are kept until the objects are opened
+_TAILS_MAX: Final = 128
 #: names in one answer to a listing
 _LISTED_AT_ONCE: Final = 1000
-
-
-@contextlib.contextmanager
-def known_statuses() -> Iterator[None]:
-    """Ask a store once for the status of a path, for this thread and until the end of the block."""
-    if getattr(_known, "statuses", None) is not None:
-        yield
-        return
-    _known.statuses, _known.states = {}, {}
-    try:
-        yield
-    finally:
-        del _known.statuses, _known.states
 
 
 class StoreEntry(NamedTuple):
@@ -77,34 +65,37 @@ class ObjectStore:
 
     def status(self, path: str) -> FileStatus:
         """Return size, version and kind of an object, or of the prefix of one. Raises OSError where there is none."""
-        known: dict[str, FileStatus | None] | None = getattr(_known, "statuses", None)
+        known = current_known()
         if known is None:
             return self._status(path)
-        if path not in known:
+        if path not in known.statuses:
             try:
-                known[path] = self._status(path)
+                known.statuses[path] = self._status(path)
             except FileNotFoundError:
-                known[path] = None
-        status = known[path]
+                known.statuses[path] = None
+        status = known.statuses[path]
         if status is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
         return status
 
     def _status(self, path: str) -> FileStatus:
-        place, found = place_of(path), None
-        if place.key:
-            found = self._head(place, path)
+        place = place_of(path)
+        found = self._head(place, path) if place.key else None
         if found is not None:
-            version = version_of(found)
-            return FileStatus(found["size"], version[2], version, is_folder=False, is_file=True)
+            return found
         if place.family != "http" and self._is_prefix(place, path):
             return FileStatus(0, 0, 0, is_folder=True, is_file=False)
         raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
 
-    def _head(self, place: StorePlace, path: str) -> Mapping[str, Any] | None:
-        obstore = client_library(path)
+    def _head(self, place: StorePlace, path: str) -> FileStatus | None:
+        obstore, known = client_library(path), current_known()
+        if known is not None and known.reads_tails and place.family in _TELL_ENDS and len(known.tails) < _TAILS_MAX:
+            with contextlib.suppress(OSError):  # an empty object has no end: its status says what is wrong
+                file = StoreRangeFile.of_tail(path)
+                known.tails[path] = file.tail
+                return _status_of(file.version)
         try:
-            return cast("Mapping[str, Any]", asked(path, lambda: obstore.head(client_of(place), place.key)))
+            return _status_of(version_of(asked(path, lambda: obstore.head(client_of(place), place.key))))
         except FileNotFoundError:
             return None
 
@@ -142,6 +133,7 @@ class ObjectStore:
         for each in found["objects"]:
             key = each["path"]
             if key != place.key and key not in hidden:  # the marker of an empty folder
+                self._know(place, each)
                 yield StoreEntry(key.rpartition("/")[2], place.path_of(key), False, each["size"])
 
     def walk(self, folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -172,7 +164,15 @@ class ObjectStore:
         chunks = asked(path, lambda: list(obstore.list(client_of(place), prefix, chunk_size=_LISTED_AT_ONCE)))
         note(place.root, requests=max(0, len(chunks) - 1))
         for chunk in chunks:
-            yield from ((each["path"], each["size"], each["last_modified"].timestamp()) for each in chunk)
+            for each in chunk:
+                self._know(place, each)
+                yield each["path"], each["size"], each["last_modified"].timestamp()
+
+    def _know(self, place: StorePlace, meta: Any) -> None:
+        """Keep the status of an object that a listing tells."""
+        known = current_known()
+        if known is not None and meta["e_tag"] is not None:
+            known.statuses.setdefault(place.path_of(meta["path"]), _status_of(version_of(meta)))
 
     def _hidden(self, place: StorePlace, keys: Iterable[str]) -> set[str]:
         """Return the keys that are no content at present, by the states among keys that were listed below a prefix."""
@@ -189,11 +189,12 @@ class ObjectStore:
 
     def _state_of(self, path: str) -> FolderState:
         """Return the state in an object, which is read once where statuses are known."""
-        known: dict[str, FolderState] = getattr(_known, "states", {})
-        if path not in known:
+        known = current_known()
+        states = {} if known is None else known.states
+        if path not in states:
             found = self.read_version(path)
-            known[path] = FolderState() if found is None else decode_state(found[0])
-        return known[path]
+            states[path] = FolderState() if found is None else decode_state(found[0])
+        return states[path]
 
     def matching(self, pattern: str) -> Iterable[str]:
         """Return objects and prefixes that match a glob, in no order."""
@@ -226,15 +227,20 @@ class ObjectStore:
         stream = StoreStream(self.open_ranges(path))
         return cast(BinaryIO, io.BufferedReader(stream, _BUFFER_BYTES) if is_buffered else stream)
 
-    def open_ranges(self, path: str, *, is_tail_wanted: bool = False) -> StoreRangeFile:
-        """Open an object for reading ranges of it, with one request."""
-        if is_tail_wanted and place_of(path).family in _TELL_ENDS:
+    def open_ranges(
+        self, path: str, *, is_tail_wanted: bool = False, status: FileStatus | None = None
+    ) -> StoreRangeFile:
+        """Open an object for reading ranges of it, with one request, or with none where its status is known."""
+        known = current_known()
+        status = status if status is not None or known is None else known.statuses.get(path)
+        if status is None and is_tail_wanted and place_of(path).family in _TELL_ENDS:
             with contextlib.suppress(OSError):  # an empty object has no end: its status says what is wrong
                 return StoreRangeFile.of_tail(path)
-        status = self.status(path)
+        status = self.status(path) if status is None else status
         if not status.is_file:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return StoreRangeFile(path, status.size_bytes, cast("Version", status.version))
+        tail = None if known is None else known.tails.pop(path, None)
+        return StoreRangeFile(path, status.size_bytes, cast("Version", status.version), tail)
 
     def read(self, path: str) -> bytes:
         """Return all of a small object."""
@@ -355,6 +361,10 @@ class ObjectStore:
 
     def free_bytes(self, path: str) -> None:
         """Return None: there is no bound."""
+
+
+def _status_of(version: Version) -> FileStatus:
+    return FileStatus(version[1], version[2], version, is_folder=False, is_file=True)
 
 
 def _folder_in(key: str, folder: str) -> str:

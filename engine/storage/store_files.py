@@ -13,17 +13,23 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, Final, Self, TypeAlias
 
 from engine.storage.file_system import NO_DESCRIPTOR
+from engine.storage.known_objects import in_parallel
 from engine.storage.store_client import asked, client_library, client_of, place_of
-from engine.storage.store_counters import counted, current_traffic, note
+from engine.storage.store_counters import note
 
-#: bytes that are read with the end of an object
+#: bytes that are read with the end of an object; where its size is known, a part of it
 _TAIL_BYTES: Final = 64 << 10
-#: ranges with fewer bytes between them are one request, and requests of one file at the same time
-_JOINED_BYTES: Final = 512 << 10
+_TAIL_BYTES_MIN: Final = 16 << 10
+_TAIL_BYTES_MAX: Final = 512 << 10
+_TAIL_SHARE: Final = 2048
+#: bytes between ranges that are read with them in fewer requests: a part of what is wanted, or so many
+_BETWEEN_SHARE: Final = 20
+_BETWEEN_BYTES: Final = 16 << 10
+#: requests of one file at the same time
 _AT_ONCE: Final = 8
 #: bytes of one request: a larger range is several
 _REQUEST_BYTES: Final = 8 << 20
@@ -38,7 +44,8 @@ Version: TypeAlias = tuple[str | None, int, int]
 
 def version_of(meta: Mapping[str, Any]) -> Version:
     """Return the version of an object by what the client says of it."""
-    return meta["e_tag"], meta["size"], int(meta["last_modified"].timestamp() * 1e9)
+    # Listings tell the time with more digits than answers about one object do.
+    return meta["e_tag"], meta["size"], int(meta["last_modified"].timestamp()) * 10**9
 
 
 class StoreRangeFile:
@@ -52,6 +59,11 @@ class StoreRangeFile:
         self.version = version
         self._tag = version[0]
         self._tail = tail
+
+    @property
+    def tail(self) -> bytes:
+        """The end of the object, as far as it was read."""
+        return self._tail or b""
 
     @classmethod
     def of_tail(cls, path: str) -> Self:
@@ -69,34 +81,31 @@ class StoreRangeFile:
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes of a range; fewer of them at the end of the object."""
         end = min(self.size_bytes, offset + size)
-        begin = max(0, self.size_bytes - _TAIL_BYTES)
         if offset >= end:
             return b""
-        if offset < begin:
+        tail = self._tail
+        if tail is None:
+            if end < self.size_bytes:
+                return self._get(offset, end)
+            size = min(_TAIL_BYTES_MAX, max(_TAIL_BYTES_MIN, self.size_bytes // _TAIL_SHARE))
+            tail = self._tail = self._get(max(0, min(offset, self.size_bytes - size)), self.size_bytes)
+        begin = self.size_bytes - len(tail)
+        if end <= begin:
             return self._get(offset, end)
-        if self._tail is None:
-            self._tail = self._get(begin, self.size_bytes)
-        return self._tail[offset - begin : end - begin]
+        if offset < begin:  # a footer that is longer than what was guessed
+            tail = self._tail = self._get(offset, begin) + tail
+            begin = offset
+        return tail[offset - begin : end - begin]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
         """Yield the bytes between pairs of positions, as parts (position, bytes)."""
         wanted = [part for begin, end in joined_ranges(ranges) for part in _parts(begin, min(end, self.size_bytes))]
-        if self._tail is not None or self.size_bytes <= _TAIL_BYTES:
-            at_end = [part for part in wanted if part[0] >= self.size_bytes - _TAIL_BYTES]
+        if self._tail is not None:
+            at_end = [part for part in wanted if part[0] >= self.size_bytes - len(self._tail)]
             yield from ((begin, self.read_at(begin, end - begin)) for begin, end in at_end)
             wanted = [part for part in wanted if part not in at_end]
-        if len(wanted) < 2:
-            yield from ((begin, self._get(begin, end)) for begin, end in wanted)
-            return
-        traffic = current_traffic()
-
-        def get(part: tuple[int, int]) -> bytes:
-            with counted(traffic):
-                return self._get(*part)
-
-        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted)), "drey-store") as requests:
-            contents = requests.map(get, wanted)
-            yield from ((begin, content) for (begin, _), content in zip(wanted, contents, strict=True))
+        contents = in_parallel(lambda part: self._get(*part), wanted, _AT_ONCE)
+        yield from ((begin, content) for (begin, _), content in zip(wanted, contents, strict=True))
 
     def _get(self, begin: int, end: int) -> bytes:
         place, obstore = place_of(self.path), client_library(self.path)
@@ -119,12 +128,25 @@ class StoreRangeFile:
 
 
 def joined_ranges(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges in order, those that lie near each other as one."""
-    found: list[tuple[int, int]] = []
+    """Return ranges in order, neighbours as one: the nearest ones first, as long as little is read between them."""
+    apart: list[tuple[int, int]] = []
     for begin, end in sorted(ranges):
-        if found and begin <= found[-1][1] + _JOINED_BYTES:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if apart and begin <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], end)
         elif begin < end:
+            apart.append((begin, end))
+    left = max(sum(end - begin for begin, end in apart) // _BETWEEN_SHARE, _BETWEEN_BYTES)
+    joined: set[int] = set()
+    for size, place in sorted((other[0] - one[1], place) for place, (one, other) in enumerate(pairwise(apart), 1)):
+        left -= size
+        if left < 0:
+            break
+        joined.add(place)
+    found: list[tuple[int, int]] = []
+    for place, (begin, end) in enumerate(apart):
+        if place in joined:
+            found[-1] = found[-1][0], end
+        else:
             found.append((begin, end))
     return found
 

@@ -177,7 +177,7 @@ def test_damaged_indexes_are_told_or_say_less(path):
     rnd = random.Random(3)
     for parse, sound in (
         (page_index.column_index, data),
-        (page_index.first_rows, offsets),
+        (page_index.page_places, offsets),
         (page_index.index_places, footer),
     ):
         parse(sound)

@@ -1,0 +1,36 @@
+"""Objects of a store as a plan found them: what a reader opens without asking the store about it again.
+
+    stored_file(path, version) -> StoredFile        ParquetSource.stored
+    statuses(stored)           -> {path: FileStatus}
+
+Held by: tests/storage/test_needed_pages.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from engine.graph.source_spec import StoredFile
+from engine.storage.file_system import FileStatus, RangeFile
+from engine.storage.store_files import Version
+
+
+def stored_file(file: RangeFile) -> StoredFile:
+    """Return an object that is open."""
+    tag, size_bytes, modified_ns = cast("Version", file.version)
+    return StoredFile(file.path, size_bytes, modified_ns, tag)
+
+
+def statuses(stored: Iterable[StoredFile]) -> dict[str, FileStatus]:
+    """Return the statuses of objects by path."""
+    return {
+        each.path: FileStatus(
+            each.size_bytes,
+            each.modified_ns,
+            (each.tag, each.size_bytes, each.modified_ns),
+            is_folder=False,
+            is_file=True,
+        )
+        for each in stored
+    }

@@ -11,6 +11,7 @@
     python -m tests.bench tpcds [--scale 1] [--runs 3] [--limit-mb N]
     python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
     python -m tests.bench dbbench [--rows N] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
+    python -m tests.bench lake [ROW ...] [--rows N] [--runs 3]
     python -m tests.bench wide [--rows N] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
 
     skewed_join.py       W1: 14 M rows of CSV joined with 492 currencies, 13 of 14 rows with the same one, to CSV
@@ -28,6 +29,7 @@
     tpch.py              the 22 queries of TPC-H, each with its CPU seconds, wall time and memory; answers compared
     dbbench.py           groups and joins in the shapes of db-benchmark, the same figures; checksums compared
     wide.py              scans and aggregates over a hundred columns, as ClickBench asks; the same, answers compared
+    lake/                object stores, tables and databases: requests, bytes, clock beside what is needed at least
     on_spark.py          exports and imports beside what Spark alone takes, and the 22 queries by -t spark: ratios
     questions.py         what these three are: questions of one session, each measured
     idle.py              a job of one row, for the idle size of each engine's process

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.bench import database, dbbench, functions, kernels, on_spark, sorted_groups, splits, start, tpcds, tpch, wide
+from tests.bench.lake import row as lake
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
@@ -89,7 +90,7 @@ def main() -> None:
         nargs="*",
         metavar="WORKLOAD",
         help=f"of {names} (default: all), kernels, functions, on_spark, sorted_groups, splits, start, tpch, tpcds, "
-        "dbbench, wide, database",
+        "dbbench, wide, database, lake",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch and tpcds (default 1)")
@@ -113,6 +114,10 @@ def main() -> None:
         return
     if options.workloads == ["database"]:
         sys.stdout.write(database.report(options.rows or database.ROWS, options.runs) + "\n")
+        return
+    if options.workloads[:1] == ["lake"]:
+        text = lake.report(options.workloads[1:], options.rows, options.runs, options.folder)
+        sys.stdout.write(text + "\n")
         return
     if options.workloads == ["start"]:
         sys.stdout.write(start.report(options.runs) + "\n")

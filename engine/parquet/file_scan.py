@@ -188,7 +188,7 @@ class FileScan:
     def _possible_rows(self, group: int) -> Ranges | None:
         """Return the rows of a row group that pages leave for the predicate; None: all."""
         predicate = self._request.spec.predicate
-        if predicate is None or not self._index_looks:
+        if predicate is None or not self._index_looks or (self._groups is not None and self._groups.is_whole(group)):
             return None
         possible = self._file.indexes.possible_rows(group, predicate, self._schema)
         self._index_looks = _INDEX_LOOKS if possible is not None else self._index_looks - 1

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from engine.graph.expression import columns_of
+from engine.graph.expression import Call, columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.parquet.open_file import OpenFile
 from engine.parquet.row_group_bounds import matched_groups, possible_groups
@@ -82,14 +82,22 @@ class PossibleGroups:
         self._examined: set[int] = set()
         groups = self._examine(splits)
         self._possible = set(groups)
+        self._whole: set[int] = set()
         first = request.first
         self._top = None if first is None else TopGroups(first.test, file.footer, groups, schema)
 
     def expect_pages(self) -> None:
-        """Have the indexes of pages of all possible row groups read together, where the file is in a store."""
-        predicate = self._request.spec.predicate
-        if predicate is not None and self._file.is_fetched:
-            self._file.indexes.expect(sorted(self._possible), predicate, self._request.columns)
+        """Have the indexes of pages read together, where the file is in a store: of row groups that have other rows."""
+        predicate, groups = self._request.spec.predicate, sorted(self._possible)
+        if predicate is None or not self._file.is_fetched:
+            return
+        others = possible_groups(self._file.footer, groups, Call("not", (predicate,)), self._schema)
+        self._whole = self._possible.difference(others)
+        self._file.indexes.expect(others, predicate, self._request.columns)
+
+    def is_whole(self, group: int) -> bool:
+        """Return whether bounds say that no row of a row group is left out for what it is compared with."""
+        return group in self._whole
 
     def add(self, split: SourceSplit) -> None:
         """Examine a split that was another subtask's when the file was opened."""

@@ -60,14 +60,19 @@ def with_samples(plan: Plan, filters: Mapping[int, Sequence[Expression]] = Mappi
 
     sources = [node for node in plan.nodes if isinstance(node.operator, Source) and node.id in used]
     if not _has_choices(plan):
-        sources = [node for node in sources if not getattr(node.operator.spec, "stored", ())]
+        sources = [node for node in sources if not _is_stored(node)]
     by_id = {node.id: node for node in _each(sampled, sources)}
     return msgspec.structs.replace(plan, nodes=tuple(by_id.get(node.id, node) for node in plan.nodes))
 
 
 def _has_choices(plan: Plan) -> bool:
-    """Return whether a sample can change a plan: one that filters and passes on rows is not worth requests to stores."""
+    """Return whether a sample can change a plan; else it is not worth requests to a store."""
     return any(len(node.inputs) > 1 or isinstance(node.operator, Aggregate) for node in plan.nodes)
+
+
+def _is_stored(node: PlanNode) -> bool:
+    """Return whether a source has files in a store."""
+    return isinstance(node.operator, Source) and bool(getattr(node.operator.spec, "stored", ()))
 
 
 def _each(sampled: Callable[[PlanNode], PlanNode], sources: Sequence[PlanNode]) -> list[PlanNode]:

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.storage.file_system import NO_DESCRIPTOR, RangeFile
+from engine.storage.file_system import NO_DESCRIPTOR, Buffer, RangeFile
 
 _NAME: Final = "drey-fetched-chunks"
 
@@ -67,7 +67,7 @@ class ChunkFile:
         """Return bytes of a range of the file, wherever they are."""
         return self._file.read_at(offset, size)
 
-    def read_ranges(self, ranges: Sequence[Range]) -> Iterable[Placed]:
+    def read_ranges(self, ranges: Sequence[Range]) -> Iterable[tuple[int, Buffer]]:
         """Yield bytes of ranges of the file, those that lie near each other as one."""
         return self._file.read_ranges(ranges)
 
@@ -138,7 +138,7 @@ class _FetchedGroup:
             self._write(*part)
         self._there.update(missing)
 
-    def _write(self, position: int, content: bytes) -> None:
+    def _write(self, position: int, content: Buffer) -> None:
         done = 0
         while done < len(content):
             done += os.pwrite(self.descriptor, memoryview(content)[done:], position + done)

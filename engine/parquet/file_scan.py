@@ -5,6 +5,7 @@
     scan.add(split)               row groups that are read next
     scan.may_have(group)          False: the footer, the indexes or the keys say that no row of it is wanted
     scan.rows(group)              batches of the source's types
+    scan.fetch_ahead(group)       of a store: what ``rows`` will read; scan.drop_ahead(group) gives it back
     scan.close()
 
     row group ─► pages ─► reserved ──────► columns of the filter ─► mask ─► the other columns ─► rows
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -47,6 +48,14 @@ _NARROW_COLUMNS: Final = 16
 _INDEX_LOOKS: Final = 2
 
 
+class _Ahead(NamedTuple):
+    """A row group that was fetched ahead."""
+
+    #: rows that pages leave for the predicate; None: all
+    rows: Ranges | None
+    size_bytes: int
+
+
 class FileScan:
     """A file that is open, until it is closed. Thread: the task's.
 
@@ -69,6 +78,8 @@ class FileScan:
         self._filter: RowFilter | None = None
         #: The row groups that may have rows; None: all of them.
         self._groups: PossibleGroups | None = None
+        #: Row groups that were fetched ahead.
+        self._ahead: dict[int, _Ahead] = {}
         if request.is_filtering:
             self._filter = RowFilter(request.spec.predicate, schema, file.coded, request.all_tests)
         file.narrow(self._narrow_columns())
@@ -137,10 +148,15 @@ class FileScan:
 
     def _arranged_batches(self, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
-        columns, possible = self._request.columns, self._possible_rows(group)
+        columns, ahead = self._request.columns, self._ahead.pop(group, None)
+        if ahead is None:
+            possible = self._possible_rows(group)
+            self._file.choose(group, columns, possible)
+        else:
+            possible = ahead.rows
+            self._memory.take_ahead(ahead.size_bytes)
         if possible == []:
             return
-        self._file.choose(group, columns, possible)
         if self._memory.hold_fetched(self._file.fetched_bytes(group, columns)):
             self._file.fetch(group, columns)
         known = self._file.pages(group, columns)
@@ -150,6 +166,24 @@ class FileScan:
         for each in one_by_one(batches, row_bytes):
             yield self._arranged(each)
             del each
+
+    def fetch_ahead(self, group: int) -> None:
+        """Fetch what is needed of a row group that is read later, as far as there is memory for it. Thread: any."""
+        columns, possible = self._request.columns, self._possible_rows(group)
+        self._file.choose(group, columns, possible)
+        size_bytes = 0 if possible == [] else self._file.fetched_bytes(group, columns)
+        if not self._memory.hold_ahead(size_bytes):
+            return
+        self._ahead[group] = _Ahead(possible, size_bytes)
+        if size_bytes:
+            self._file.fetch_ahead(group, columns)
+
+    def drop_ahead(self, group: int) -> None:
+        """Give back what was fetched of a row group ahead."""
+        ahead = self._ahead.pop(group, None)
+        if ahead is not None:
+            self._file.drop(group)
+            self._memory.take_ahead(ahead.size_bytes)
 
     def _batches(
         self, group: int, rows: int, held: dict[str, int], possible: Ranges | None
@@ -258,6 +292,8 @@ class FileScan:
 
     def close(self) -> None:
         """Close the file, and hold nothing for it."""
+        for group in list(self._ahead):
+            self.drop_ahead(group)
         self._memory.let_go()
         self._file.close()
 

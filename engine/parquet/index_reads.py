@@ -80,6 +80,6 @@ class IndexReads:
                 ranges[-1] = ranges[-1][0], max(ranges[-1][1], begin + size)
             else:
                 ranges.append((begin, begin + size))
-        self._parts += self._file.read_ranges(ranges)
+        self._parts += [(position, bytes(content)) for position, content in self._file.read_ranges(ranges)]
         while len(self._parts) > 1 and sum(len(content) for _, content in self._parts) > _KEPT_BYTES:
             del self._parts[0]

@@ -159,6 +159,15 @@ class OpenFile:
                 self._chosen.pop(self._file.current, None)
             self._file.fetch(group, self._ranges(group, columns), self._headers(group, columns))
 
+    def fetch_ahead(self, group: int, columns: Sequence[str]) -> None:
+        """Have the chunks of a row group of a store in memory, which is read later. Thread: any."""
+        self._file.fetch_ahead(group, self._ranges(group, columns), self._headers(group, columns))
+
+    def drop(self, group: int) -> None:
+        """Give back what was fetched of a row group."""
+        self._chosen.pop(group, None)
+        self._file.drop(group)
+
     def _ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         chunks, chosen = self.footer.row_group(group), self._chosen_of(group)
         ranges: list[tuple[int, int]] = []

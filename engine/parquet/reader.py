@@ -19,19 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from engine.closing import close_all
 from engine.errors import DataError, SpillError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.parquet.file_scan import FileScan
 from engine.parquet.open_file import OpenFile
+from engine.parquet.read_ahead import ReadAhead
 from engine.parquet.scan_memory import BATCH_BYTES_MIN, ScanMemory
 from engine.parquet.scan_request import ScanRequest
-from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, small_file
+from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, SmallFile, small_file
 from engine.parquet.source_types import arranged
 from engine.parquet.stored_files import statuses
 from engine.parquet.top_groups import SeenKeys
@@ -63,6 +66,10 @@ class ParquetReader:
         #: The splits that it reads, which may be others than its own.
         self._taken_splits: Iterator[SourceSplit] = iter(splits)
         self._memory = ScanMemory(new_space)
+        #: The splits of files in stores, of which some are fetched ahead.
+        self._ahead: ReadAhead | None = None
+        #: Small files that were read ahead, by path and row groups.
+        self._small: dict[tuple[str, tuple[int, ...]], SmallFile | None] = {}
         #: The scan of the file that is open.
         self._scan: FileScan | None = None
         #: The types of the rows of the small file that was read last.
@@ -121,8 +128,13 @@ class ParquetReader:
         first.test.is_dropping = True
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        has_many_files = len({split.path for split in self._splits}) >= FILES_MIN
-        for path, splits in groupby(self._taken_splits, key=attrgetter("path")):
+        splits_taken = self._taken_splits
+        if self._statuses and self._request.first is None:
+            self._ahead = ReadAhead(splits_taken, self._prepare)
+            self._memory.drop_ahead = self._ahead.drop
+            splits_taken = iter(self._ahead)
+        has_many_files = self._has_many_files
+        for path, splits in groupby(splits_taken, key=attrgetter("path")):
             self.path = path
             self._run_read += 1
             listed = list(splits) if has_many_files else splits  # noqa: B031 - one of the two
@@ -138,11 +150,13 @@ class ParquetReader:
     def _read_small(self, path: str, splits: Sequence[SourceSplit]) -> list[pa.RecordBatch] | None:
         """Return the rows of a file's splits at once, where the file is one of many small ones, read whole."""
         request = self._request
-        size_bytes = sum(split.size_bytes for split in splits)
-        if request.is_filtering or not request.columns or size_bytes > SMALL_BYTES_MAX:
+        if not self._may_be_small(splits):
             return None
-        groups = [group for split in splits for group in range(split.start, split.end)]
-        file = small_file(path, groups, request.columns, self._statuses.get(path))
+        groups = tuple(group for split in splits for group in range(split.start, split.end))
+        if (path, groups) in self._small:
+            file = self._small.pop((path, groups))
+        else:
+            file = small_file(path, groups, request.columns, self._statuses.get(path))
         if file is None:
             return None
         self._close_file()
@@ -150,8 +164,34 @@ class ParquetReader:
         if schema is None or (request.types is None and not file.schema.equals(schema)):
             types = file.schema if request.types is None else request.types
             schema = self._small_schema = pa.schema([types.field(name) for name in request.spec.columns])
-        self.bytes_read += size_bytes
+        self.bytes_read += sum(split.size_bytes for split in splits)
         return [arranged(batch, schema, request.compact) for batch in file.batches]
+
+    @cached_property
+    def _has_many_files(self) -> bool:
+        return len({split.path for split in self._splits}) >= FILES_MIN
+
+    def _may_be_small(self, splits: Sequence[SourceSplit]) -> bool:
+        request, size_bytes = self._request, sum(split.size_bytes for split in splits)
+        return not request.is_filtering and bool(request.columns) and size_bytes <= SMALL_BYTES_MAX
+
+    def _prepare(self, split: SourceSplit) -> None:
+        """Fetch what reading a split needs. Thread: any."""
+        ahead = self._ahead
+        assert ahead is not None
+        if ahead.is_ended:
+            return
+        if self._has_many_files and self._may_be_small([split]):
+            groups = tuple(range(split.start, split.end))
+            found = small_file(split.path, groups, self._request.columns, self._statuses.get(split.path))
+            self._small[split.path, groups] = found
+            if found is not None:
+                return
+        scan = ahead.scan(split.path, self._new_scan)
+        scan.add(split)
+        for group in range(split.start, split.end):
+            if not ahead.is_ended and scan.may_have(group):
+                scan.fetch_ahead(group)
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         scan = self._scan
@@ -172,24 +212,29 @@ class ParquetReader:
     def _opened(self, path: str) -> FileScan:
         """Close the file that is open, and open another one."""
         self._close_file()
+        self._scan = self._new_scan(path) if self._ahead is None else self._ahead.scan(path, self._new_scan)
+        return self._scan
+
+    def _new_scan(self, path: str) -> FileScan:
         file = OpenFile(path, self._request.columns, self._statuses.get(path))
         try:
             splits = [split for split in self._splits if split.path == path]
-            self._scan = FileScan(file, self._request, self._memory, splits)
+            return FileScan(file, self._request, self._memory, splits)
         except BaseException:
             file.close()
             raise
-        return self._scan
 
     def _close_file(self) -> None:
-        if self._scan is not None:
-            self._scan.close()
-            self._scan = None
+        scan, self._scan = self._scan, None
+        if scan is not None and self._ahead is not None:
+            self._memory.let_go()
+            self._ahead.leave(scan.path)
+        elif scan is not None:
+            scan.close()
 
     def close(self) -> None:
-        """Close the open file."""
-        self._close_file()
-        self._memory.close()
+        """Close the open file, and those that are read ahead."""
+        close_all([self._close_file, *(() if self._ahead is None else (self._ahead.close,)), self._memory.close])
 
 
 @contextmanager

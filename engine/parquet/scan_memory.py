@@ -3,6 +3,8 @@
     memory = ScanMemory(new_space)
     memory.check(path, group, pages)               MemoryBudgetError for a column that no reader can hold
     memory.hold(sizes) -> bool                     what columns of a row group take; False: there is not as much
+    memory.hold_ahead(size) -> bool                what is fetched of a row group that is read later, from any thread
+    memory.take_ahead(size)                        it is read now: it counts as what is held
     memory.passes(read, sizes, rows)               the batches, through a file; None: there is no space for files
     memory.row_bytes  memory.batch_bytes_max(row_bytes)  memory.rows_at_once(row_bytes, rows_max)
     memory.end_split()  memory.let_go()  memory.close()
@@ -14,6 +16,7 @@ Held by: tests/parquet/test_column_passes.py
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +37,8 @@ NARROW_BATCH_BYTES_MAX: Final = 8 << 20
 _NARROW_ROW_BYTES: Final = 128
 #: bytes of a batch when there is very little memory for each reader
 BATCH_BYTES_MIN: Final = 128 << 10
+#: parts of a reader, of which there are Role.READER, that may be fetched ahead
+_AHEAD_PARTS: Final = 4
 #: a row group that holds so many bytes while it is read leaves blocks that are given back
 _RELEASED_BYTES: Final = 8 << 20
 
@@ -43,6 +48,11 @@ class ScanMemory:
 
     def __init__(self, new_space: Callable[[], SpillSpace] | None) -> None:
         self._new_space = new_space
+        self._lock = threading.Lock()
+        #: bytes of the row group that is read, and of those that are read later; guarded by: self._lock
+        self._now_bytes = self._ahead_bytes = 0
+        #: function that ends holding row groups that are read later
+        self.drop_ahead: Callable[[], None] = lambda: None
         #: The reservation for the row group that is read.
         self._reserved = process_budget.reserve(Kind.ARROW, role=Role.READER)
         #: The bytes that the last row group held while it was read.
@@ -72,18 +82,45 @@ class ScanMemory:
         """Reserve what columns take while they are read; False: there is not as much, and nothing is held."""
         # A page that is opened is there twice for a moment.
         wanted = sum(sizes.values()) + max(sizes.values(), default=0)
-        is_reserved = self._reserved.resize(wanted)
+        is_reserved = self._resize(wanted)
+        if not is_reserved and self._ahead_bytes:
+            self.drop_ahead()
+            is_reserved = self._resize(wanted)
         if not is_reserved:
-            self._reserved.resize(0)  # what the last row group had
+            self._resize(0)  # what the last row group had
         return is_reserved
+
+    def _resize(self, size_bytes: int) -> bool:
+        with self._lock:
+            is_reserved = self._reserved.resize(size_bytes + self._ahead_bytes)
+            if is_reserved:
+                self._now_bytes = size_bytes
+            return is_reserved
+
+    def hold_ahead(self, size_bytes: int) -> bool:
+        """Reserve what is fetched of a row group that is read later; False: there is not as much."""
+        with self._lock:
+            ahead = self._ahead_bytes + size_bytes
+            if ahead > _AHEAD_PARTS * self._reserved.part_bytes:
+                return False
+            is_reserved = self._reserved.resize(self._now_bytes + ahead)
+            if is_reserved:
+                self._ahead_bytes = ahead
+            return is_reserved
+
+    def take_ahead(self, size_bytes: int) -> None:
+        """Count what was fetched ahead as held for the row group that is read."""
+        with self._lock:
+            self._ahead_bytes -= size_bytes
+            self._now_bytes += size_bytes
 
     def hold_fetched(self, size_bytes: int) -> bool:
         """Reserve what is fetched of a row group before its pages are known; False: there is nothing, or too much."""
-        return size_bytes > 0 and self._reserved.resize(size_bytes)
+        return size_bytes > 0 and self._resize(size_bytes)
 
     def hold_twice(self, sizes: Mapping[str, int]) -> bool:
         """Reserve twice what columns take, for a look at them; False: there is not as much, and all stays as it was."""
-        return self._reserved.resize(2 * sum(sizes.values()))
+        return self._resize(2 * sum(sizes.values()))
 
     def passes(self, read: PartReader, sizes: Mapping[str, int], rows: int) -> Iterator[pa.RecordBatch] | None:
         """Return batches of all columns, read some columns after the others; None: there is no space for files."""
@@ -131,13 +168,13 @@ class ScanMemory:
         Small blocks are kept for the next row group: to give them back and touch them again takes half as long as
         decoding does. Large ones are of pages and dictionaries, which may be smaller there.
         """
-        self._reserved.resize(0)
+        self._resize(0)
         if self._held_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
 
     def let_go(self) -> None:
-        """Reserve nothing."""
-        self._reserved.resize(0)
+        """Reserve nothing for the row group that is read."""
+        self._resize(0)
 
     def close(self) -> None:
         """End the reservation, and give back all that is not used; idempotent."""

@@ -23,10 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, Final, NamedTuple, Protocol, Self
+from typing import Any, BinaryIO, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from engine.errors import EngineError
 
+#: bytes, or an object with bytes that a memoryview takes
+Buffer: TypeAlias = Any
 #: The descriptor of a file that has none.
 NO_DESCRIPTOR: Final = -1
 
@@ -93,8 +95,8 @@ class ByteRanges(Protocol):
         """Return bytes of a range; fewer of them at the end of the file."""
         ...
 
-    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
-        """Yield the bytes between pairs of positions, as parts: (position, bytes)."""
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterable[tuple[int, Buffer]]:
+        """Yield the bytes between pairs of positions, as parts: (position, bytes of some kind)."""
         ...
 
 

@@ -14,9 +14,9 @@ import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, cast
 
-from engine.storage.file_system import NO_DESCRIPTOR
+from engine.storage.file_system import NO_DESCRIPTOR, Buffer
 from engine.storage.known_objects import in_parallel
 from engine.storage.store_client import asked, client_library, client_of, place_of
 from engine.storage.store_counters import note
@@ -97,24 +97,28 @@ class StoreRangeFile:
             begin = offset
         return tail[offset - begin : end - begin]
 
-    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Buffer]]:
         """Yield the bytes between pairs of positions, as parts (position, bytes)."""
         wanted = [part for begin, end in joined_ranges(ranges) for part in _parts(begin, min(end, self.size_bytes))]
         if self._tail is not None:
             at_end = [part for part in wanted if part[0] >= self.size_bytes - len(self._tail)]
             yield from ((begin, self.read_at(begin, end - begin)) for begin, end in at_end)
             wanted = [part for part in wanted if part not in at_end]
-        contents = in_parallel(lambda part: self._get(*part), wanted, _AT_ONCE)
+        contents = in_parallel(lambda part: self._buffer(*part), wanted, _AT_ONCE)
         yield from ((begin, content) for (begin, _), content in zip(wanted, contents, strict=True))
 
     def _get(self, begin: int, end: int) -> bytes:
+        return bytes(self._buffer(begin, end))
+
+    def _buffer(self, begin: int, end: int) -> Buffer:
+        """Return bytes of a range as the client has them."""
         place, obstore = place_of(self.path), client_library(self.path)
         options: dict[str, Any] = {"range": (begin, end)}
         if self._tag is not None and not self._tag.startswith("W/"):
             options["if_match"] = self._tag
-        content = asked(self.path, lambda: bytes(obstore.get(client_of(place), place.key, options=options).bytes()))
+        content = asked(self.path, lambda: obstore.get(client_of(place), place.key, options=options).bytes())
         note(place.root, read_bytes=len(content))
-        return content
+        return cast(Buffer, content)
 
     def __enter__(self) -> Self:
         """Return the file."""

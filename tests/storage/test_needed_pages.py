@@ -1,5 +1,6 @@
 """What a scan asks a store for: the pages that are needed, with as many requests as there are runs of them."""
 
+import contextlib
 import io
 
 import msgspec
@@ -106,9 +107,7 @@ def test_an_object_that_is_replaced_after_the_plan_is_an_error(store, content):
 def rows_of(spec, predicate, traffic):
     """Return the wanted rows of a source, and requests and bytes that they took."""
     spec = msgspec.structs.replace(spec, columns=tuple(WANTED), predicate=predicate.expression)
-    with counted(traffic):
-        reader = ParquetReader(spec, spec.splits)
+    with counted(traffic), contextlib.closing(ParquetReader(spec, spec.splits)) as reader:
         rows = pa.Table.from_batches(list(reader))
-        reader.close()
     ((requests, read, _),) = traffic.by_store().values()
     return rows, requests, read

@@ -43,8 +43,8 @@ def rows_of(spec):
 
 def requests_of(monkeypatch):
     """Return the ranges that are asked for, from now on."""
-    asked, get, of_tail = [], StoreRangeFile._get, StoreRangeFile.of_tail
-    monkeypatch.setattr(StoreRangeFile, "_get", lambda file, *part: asked.append(part) or get(file, *part))
+    asked, get, of_tail = [], StoreRangeFile._buffer, StoreRangeFile.of_tail
+    monkeypatch.setattr(StoreRangeFile, "_buffer", lambda file, *part: asked.append(part) or get(file, *part))
     monkeypatch.setattr(StoreRangeFile, "of_tail", lambda path: asked.append((0, 0)) or of_tail(path))
     return asked
 
@@ -82,7 +82,7 @@ def test_ranges_and_streams_give_the_bytes_of_the_object(store, files, monkeypat
         assert file.read_at(len(CONTENT) - 4000, 4000) == CONTENT[-4000:]
         assert file.read_at(len(CONTENT), 5) == b""
         assert len(asked) == 2, "the end of an object is asked for once"
-        parts = dict(file.read_ranges([(650_000, 650_010), (0, 10), (20, 30)]))
+        parts = {at: bytes(part) for at, part in file.read_ranges([(650_000, 650_010), (0, 10), (20, 30)])}
         assert parts == {0: CONTENT[:30], 650_000: CONTENT[650_000:650_010]}
     for is_buffered in (False, True):
         with files.open_stream(path, is_buffered=is_buffered) as stream:

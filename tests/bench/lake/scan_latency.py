@@ -20,7 +20,7 @@ with Environment(arguments["settings"]) as env:
     begin()
     data = env.read_parquet(arguments["path"])
     names = [name for name in data.columns if name != "key"]
-    data.aggregate(**{name: sum_(name) for name in names}).to_arrow()
+    data.agg(**{name: sum_(name) for name in names}).to_arrow()
     end()
 """
 

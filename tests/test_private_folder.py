@@ -79,7 +79,7 @@ def test_a_place_of_another_user_to_which_everybody_can_write_is_refused(home, t
             case "spilled rows":
                 SpillDirectory.create(place, 0, 1)
             case _:
-                JobArchive(place)
+                JobArchive(str(place))
     assert list(place.iterdir()) == []
 
 

@@ -15,7 +15,7 @@ Held by: tests/blob/test_blobs.py
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Callable, Collection
 
 from engine.blob.blob_store import BlobNameError, BlobStore, CorruptBlobError
@@ -23,6 +23,8 @@ from engine.clock import Clock, SystemClock
 from engine.errors import DiskFullError, ResourceError
 from engine.ids import JobId
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, json_response
+
+_log = logging.getLogger(__name__)
 
 #: bytes of a body that are written at once
 _WRITE_BYTES = 1024 * 1024
@@ -52,18 +54,19 @@ class BlobServer:
         """Remove, again and again, what no job uses."""
         while True:
             await asyncio.sleep(_UNUSED_S / 2)
-            await self.remove_unused(known())
+            try:
+                await self.remove_unused(known())
+            except OSError as error:
+                _log.warning("blobs that no job uses could not be looked for: %s", error)
 
     async def remove_unused(self, known: Collection[JobId]) -> None:
         """Remove blobs of jobs that are not known and that were brought an hour ago."""
         await asyncio.to_thread(self._remove_unused, frozenset(known))
 
     def _remove_unused(self, known: Collection[JobId]) -> None:
-        for job_id in self._store.job_ids():
-            folder = self._store.job_folder(job_id.value)
-            with contextlib.suppress(FileNotFoundError):  # its job has just ended
-                if job_id not in known and self._clock.wall_ms() / 1000 - folder.stat().st_mtime > _UNUSED_S:
-                    self._store.remove_job(job_id.value)
+        for job_id, changed_s in self._store.changes().items():
+            if job_id not in known and self._clock.wall_ms() / 1000 - changed_s > _UNUSED_S:
+                self._store.remove_job(job_id.value)
 
     async def _put(self, request: HttpRequest) -> HttpResponse:
         job_id, key = request.variables["job_id"], request.variables["key"]
@@ -96,9 +99,12 @@ class BlobServer:
 
     async def _get(self, request: HttpRequest) -> HttpResponse:
         try:
-            path = self._store.path(request.variables["job_id"], request.variables["key"])
+            # It may be fetched from an object store first.
+            path = await asyncio.to_thread(self._store.path, request.variables["job_id"], request.variables["key"])
         except BlobNameError as error:
             raise HttpError(400, str(error)) from error
+        except ResourceError as error:
+            raise HttpError(503, str(error)) from error
         if path is None:
             raise HttpError(404, "this job has no such blob")
         return HttpResponse(file=path, content_type="application/octet-stream")

@@ -95,12 +95,15 @@ class BlobStore:
             raise BlobNameError("a job id has 32 hexadecimal digits")
         return self._folder / job_id
 
-    def job_ids(self) -> tuple[JobId, ...]:
-        """Return the jobs that have blobs here."""
-        try:
-            return tuple(JobId(entry.name) for entry in self._folder.iterdir() if _JOB_ID.fullmatch(entry.name))
-        except FileNotFoundError:  # it was removed
-            return ()
+    def changes(self) -> dict[JobId, float]:
+        """Return the jobs that have blobs here, and the time of the last change, seconds since 1970."""
+        found: dict[JobId, float] = {}
+        with contextlib.suppress(FileNotFoundError):  # it was removed
+            for entry in self._folder.iterdir():
+                if _JOB_ID.fullmatch(entry.name):
+                    with contextlib.suppress(FileNotFoundError):  # its job has just ended
+                        found[JobId(entry.name)] = entry.stat().st_mtime
+        return found
 
     def remove_job(self, job_id: str) -> None:
         """Remove all blobs of a job; what cannot be removed is logged."""
@@ -123,6 +126,8 @@ class BlobWriter:
         self._is_durable = is_durable
         self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         self._sha = hashlib.sha256()
+        #: a call for a whole, right blob before it appears here
+        self.keep: Callable[[Path], None] = lambda path: None
         self._file = self._opened()
 
     def _opened(self) -> int:
@@ -147,6 +152,7 @@ class BlobWriter:
             raise CorruptBlobError(f"content for blob {self._path.name} has another SHA-256")
         try:
             os.fsync(self._file)
+            self.keep(self._temporary)
             self._temporary.rename(self._path)
             if self._is_durable:
                 _synchronise(self._path.parent)

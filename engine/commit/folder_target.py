@@ -21,7 +21,7 @@ from engine.commit.staging import is_left, read_owner
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
-from engine.storage.file_systems import file_system_of
+from engine.storage.file_systems import extent_of, file_system_of
 
 _STAGING: Final = re.compile(r"\.(.*)\.drey-([0-9a-f]{32})(?:\.done)?")
 
@@ -67,10 +67,4 @@ class FolderTarget(BesideTarget):
 
     def extent(self, staging: Staging) -> tuple[int, float | None]:
         """Return bytes, and the time of the last change."""
-        size, changed_ns = 0, 0
-        files = file_system_of(staging.path)
-        for folder, _, names in files.walk(staging.path):
-            for status in filter(None, map(files.find, (folder, *(f"{folder}/{name}" for name in names)))):
-                size += status.size_bytes if status.is_file else 0
-                changed_ns = max(changed_ns, status.modified_ns)
-        return size, changed_ns / 1e9 if changed_ns else None
+        return extent_of(staging.path)

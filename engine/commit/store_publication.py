@@ -117,7 +117,7 @@ class StorePublication:
         changed = msgspec.structs.replace(
             state, sequence=state.sequence + 1, changed_ms=time.time_ns() // 1_000_000, **changes
         )
-        return self._objects.put_version(f"{self._target}/{STATE_NAME}", encode_state(changed), version)
+        return self._objects.put_version(f"{self._target}/{STATE_NAME}", encode_state(changed), version) is not None
 
     def _begin(self, output: DecidedOutput, job_id: JobId, state: FolderState, version: Any) -> None:
         texts = {text.name: text.content for text in output.texts}

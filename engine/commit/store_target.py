@@ -27,7 +27,7 @@ from engine.errors import PlanError
 from engine.graph.deployment import StagedFile, Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
-from engine.storage.file_systems import file_system_of
+from engine.storage.file_systems import extent_of, file_system_of
 
 STAGING_FOLDER: Final = ".drey-staging"
 #: bytes that a store copies in one request
@@ -155,8 +155,7 @@ class StoreTarget(OutputTarget):
 
     def extent(self, staging: Staging) -> tuple[int, float | None]:
         """Return bytes, and the time of the last change."""
-        found = [(size, changed) for _, size, changed in objects_of(staging.path).below(staging.path)]
-        return sum(size for size, _ in found), max((changed for _, changed in found), default=None)
+        return extent_of(staging.path)
 
 
 def read_store_owner(staging: Staging) -> StagingOwner | None:

@@ -385,9 +385,9 @@ HA_STORAGE_FOLDER = _option(
     "high-availability.storageDir",
     "string",
     None,
-    "Folder that all JobManagers share, with jobs, their files and results for the next leader. Default with "
-    "ZooKeeper: high-availability in the log folder, which suffices on one machine. Without ZooKeeper, jobs "
-    "survive a restart of the JobManager if this is set.",
+    "Folder, or prefix of an object store, that all JobManagers share, with jobs, their files and results for the next "
+    "leader. Default with ZooKeeper: high-availability in the log folder, which suffices on one machine. Without "
+    "ZooKeeper, jobs survive a restart of the JobManager if a folder is set.",
 )
 JOB_RECOVERY_TASK_MANAGER_TIMEOUT = _option(
     "high-availability.job-recovery.task-manager-timeout",

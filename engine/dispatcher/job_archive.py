@@ -5,9 +5,10 @@
 
     overviews() ─► what there is, oldest end first      read(job_id)  write(job)  remove(job_id)
 
-A file appears whole or not at all (written beside, then renamed). One that cannot be read counts as if it were not
-there and is removed, with a warning: a history is not worth a start that fails. Readable by its owner only: failures
-may hold rows. Source: Flink's FileExecutionGraphInfoStore, which forgets with its process.
+The folder may be a prefix of an object store. A file appears whole or not at all (written beside, then renamed). One
+that is damaged counts as if it were not there and is removed, with a warning: a history is not worth a start that
+fails. Readable by its owner only: failures may hold rows. Source: Flink's FileExecutionGraphInfoStore, which forgets
+with its process.
 Held by: tests/dispatcher/test_job_store.py
 """
 
@@ -17,8 +18,10 @@ import logging
 import os
 import re
 import struct
+import threading
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,7 +31,7 @@ from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.ids import JobId
 from engine.private_folder import check_place
-from engine.storage.file_systems import LOCAL
+from engine.storage.file_systems import LOCAL, file_system_of
 
 T = TypeVar("T")
 
@@ -37,6 +40,8 @@ _log = logging.getLogger(__name__)
 _SUFFIX = ".job"
 _TEMPORARY = ".part"
 _LEFT_AGE_S = 600.0
+#: objects that are read at the same time
+_AT_ONCE = 16
 _NAME = re.compile(r"([0-9a-f]{32})\.job")
 _HEAD = struct.Struct(">III")
 _OVERVIEW_BYTES_MAX = 1 << 20
@@ -68,57 +73,67 @@ def _decoded(content: bytes, checksum: int, kind: type[T]) -> T:
 class JobArchive:
     """A folder of ended jobs; made when it is not there. Raises: NotPrivateError."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: str) -> None:
         self._folder = folder
+        self._files = file_system_of(folder)
         try:
             self._make_folder()
-            check_place(folder)
+            if self._files.folders is not None:
+                check_place(Path(folder))
         except OSError as error:
             _log.warning("ended jobs cannot be kept in %s at present: %s", folder, error)
 
     def overviews(self) -> list[JobOverview]:
         """Return the jobs in the folder, in the order in which they ended."""
-        found = []
-        for path in self._paths():
-            if path.name.endswith(_TEMPORARY):
-                _unlink_left(path)
-            elif (match := _NAME.fullmatch(path.name)) is not None:
-                overview = self._first_part(path)
-                if overview is not None and overview.job_id.value == match[1]:
-                    found.append(overview)
+        paths = [path for path in self._paths() if not self._is_left(path)]
+        names = [path for path in paths if _NAME.fullmatch(path.rpartition("/")[2]) is not None]
+        if self._files.folders is None:  # each takes a request
+            with ThreadPoolExecutor(_AT_ONCE, "drey-archive") as requests:
+                firsts = list(requests.map(self._first_part, names))
+        else:
+            firsts = list(map(self._first_part, names))
+        found = [first for path, first in zip(names, firsts, strict=True) if first and path == self._path(first.job_id)]
         return sorted(found, key=lambda overview: (overview.end_ms, overview.job_id))
 
     def write(self, job: EndedJob) -> int:
         """Keep a job, synchronised, and return the size of its file; raises OSError. Any thread."""
         overview = msgspec.msgpack.encode(job.overview)
         rest = msgspec.msgpack.encode(_Rest(job.outcome, job.details))
+        content = _HEAD.pack(len(overview), zlib.crc32(overview), zlib.crc32(rest)) + overview + rest
         path = self._path(job.overview.job_id)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY}")
-        self._make_folder()
+        if self._files.folders is None:
+            self._files.replace(path, content)
+        else:
+            self._make_folder()
+            self._write_file(path, content)
+        return len(content)
+
+    def _write_file(self, path: str, content: bytes) -> None:
+        temporary = Path(f"{path}.{os.getpid()}{_TEMPORARY}")
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(_HEAD.pack(len(overview), zlib.crc32(overview), zlib.crc32(rest)) + overview + rest)
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
         except OSError:
-            _unlink(temporary)
+            self._delete(os.fspath(temporary))
             raise
-        LOCAL.folders.sync(os.fspath(self._folder))
-        return _HEAD.size + len(overview) + len(rest)
+        LOCAL.folders.sync(self._folder)
 
     def read(self, job_id: JobId) -> EndedJob | None:
         """Return a job, or None when its file is gone or damaged."""
         path = self._path(job_id)
         try:
-            content = path.read_bytes()
+            content = self._files.read(path)
             length, overview_sum, rest_sum = _HEAD.unpack_from(content)
             overview = _decoded(content[_HEAD.size : _HEAD.size + length], overview_sum, JobOverview)
             rest = _decoded(content[_HEAD.size + length :], rest_sum, _Rest)
-        except FileNotFoundError:
+        except OSError as error:
+            _unread(path, error)
             return None
-        except (OSError, *_DAMAGE) as error:
+        except _DAMAGE as error:
             self._drop(path, error)
             return None
         return EndedJob(overview, rest.outcome, rest.details)
@@ -126,53 +141,63 @@ class JobArchive:
     def size(self, job_id: JobId) -> int:
         """Return the bytes of a job's file, 0 when there is none."""
         try:
-            return self._path(job_id).stat().st_size
+            return self._files.status(self._path(job_id)).size_bytes
         except OSError:
             return 0
 
     def remove(self, job_id: JobId) -> None:
-        """Remove a job; idempotent."""
-        _unlink(self._path(job_id))
+        """Remove a job; idempotent. The loop does not wait for a store."""
+        if self._files.folders is None:
+            threading.Thread(target=self._delete, args=(self._path(job_id),), name="drey-archive", daemon=True).start()
+        else:
+            self._delete(self._path(job_id))
 
     def _make_folder(self) -> None:
         """Make the folder unless it exists: it may have been removed."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._files.folders is not None:
+            Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def _paths(self) -> list[Path]:
+    def _paths(self) -> list[str]:
         try:
-            return list(self._folder.iterdir())
+            return [entry.path for entry in self._files.entries(self._folder)]
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def _path(self, job_id: JobId) -> Path:
-        return self._folder / f"{job_id}{_SUFFIX}"
+    def _path(self, job_id: JobId) -> str:
+        return f"{self._folder}/{job_id}{_SUFFIX}"
 
-    def _first_part(self, path: Path) -> JobOverview | None:
+    def _first_part(self, path: str) -> JobOverview | None:
         try:
-            with path.open("rb") as file:
+            with self._files.open_stream(path, is_buffered=True) as file:
                 length, checksum, _ = _HEAD.unpack(file.read(_HEAD.size))
                 return _decoded(file.read(min(length, _OVERVIEW_BYTES_MAX)), checksum, JobOverview)
-        except (OSError, *_DAMAGE) as error:
+        except OSError as error:
+            _unread(path, error)
+            return None
+        except _DAMAGE as error:
             self._drop(path, error)
             return None
 
-    def _drop(self, path: Path, error: Exception) -> None:
+    def _drop(self, path: str, error: Exception) -> None:
         _log.warning("%s is damaged and is removed: %s", path, error)
-        _unlink(path)
+        self._delete(path)
+
+    def _is_left(self, path: str) -> bool:
+        """Whether a file was left half written; it is removed unless it is new: another JobManager may be writing."""
+        if not path.endswith(_TEMPORARY):
+            return False
+        found = self._files.find(path)  # else it has its name by now
+        if found is not None and time.time() - found.modified_ns / 1e9 >= _LEFT_AGE_S:
+            self._delete(path)
+        return True
+
+    def _delete(self, path: str) -> None:
+        try:
+            self._files.delete(path)
+        except OSError as error:
+            _log.warning("%s stays: %s", path, error)
 
 
-def _unlink_left(path: Path) -> None:
-    """Remove a file that was left half written, unless it is new: another JobManager may be writing it now."""
-    try:
-        is_left = time.time() - path.stat().st_mtime >= _LEFT_AGE_S
-    except OSError:
-        return  # it has its name by now
-    if is_left:
-        _unlink(path)
-
-
-def _unlink(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        _log.warning("%s stays: %s", path, error)
+def _unread(path: str, error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        _log.warning("%s cannot be read at present: %s", path, error)

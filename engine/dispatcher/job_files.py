@@ -2,7 +2,7 @@
 
     store_graph, store_decision, store_end ─► StoredFile: name and digest, for the handle
     graph, decision(handle) ─► the same again; DamagedJobError when a digest is another one
-    events(journal) ─► what a journal says      stagings ─► where a job may have left something
+    end_journal(journal), events(journal) ─► what it says      stagings ─► where a job may have left something
 
 Blocking, for any thread. Raises OSError. A file that no handle names counts for nothing.
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-from pathlib import Path
 
 import msgspec
 
@@ -29,25 +28,30 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_commit import JobEnd
 from engine.jobmaster.job_event import JobEvent, Prepared
-from engine.jobmaster.job_journal import read_journal
+from engine.jobmaster.journal_files import end_journal, read_journal
+from engine.storage.file_systems import file_system_of
 
 _log = logging.getLogger(__name__)
 
 
 class JobFiles:
-    """Files of jobs in one folder, named by the epoch that wrote them."""
+    """Files of jobs in one folder, named by their digests; a journal by the epoch of the leader that writes it."""
 
     def __init__(self, folder: StorageFolder, epoch: int) -> None:
         self._folder = folder
         self._epoch = epoch
 
-    def path(self, job_id: JobId, name: str) -> Path:
+    def path(self, job_id: JobId, name: str) -> str:
         """Return the path of a file of a job."""
         return self._folder.file(job_id, name)
 
-    def journal_path(self, job_id: JobId) -> Path:
+    def journal_path(self, job_id: JobId) -> str:
         """Return the path of this leader's journal of a job."""
         return self.path(job_id, f"journal-{self._epoch:x}")
+
+    def is_there(self, job_id: JobId, name: str) -> bool:
+        """Return whether a job has a file."""
+        return file_system_of(self._folder.path).is_taken(self.path(job_id, name))
 
     def store_graph(self, job_graph: JobGraph) -> StoredFile:
         """Write a graph."""
@@ -59,15 +63,19 @@ class JobFiles:
 
     def store_decision(self, decision: Decision) -> StoredFile:
         """Write a decision of this leader."""
-        name, content = f"decision-{self._epoch:x}.json", encode_decision(decision)
-        self._folder.write(self.path(decision.job_id, name), content)
-        return StoredFile(name, hashlib.sha256(content).hexdigest())
+        content = encode_decision(decision)
+        digest = hashlib.sha256(content).hexdigest()
+        stored = StoredFile(f"decision-{digest[:16]}.json", digest)
+        self._folder.write(self.path(decision.job_id, stored.file), content)
+        return stored
 
     def store_end(self, end: JobEnd) -> StoredFile:
         """Write how a job ended."""
-        name, content = f"{end.record.job_id}-{self._epoch:x}.json", msgspec.json.encode(end)
-        self._folder.write(self._folder.result(name), content)
-        return StoredFile(name, hashlib.sha256(content).hexdigest())
+        content = msgspec.json.encode(end)
+        digest = hashlib.sha256(content).hexdigest()
+        stored = StoredFile(f"{end.record.job_id}-{digest[:16]}.json", digest)
+        self._folder.write(self._folder.result(stored.file), content)
+        return stored
 
     def graph(self, handle: JobHandle) -> JobGraph:
         """Return the graph that a handle names."""
@@ -87,11 +95,11 @@ class JobFiles:
             return None
         path = self.path(handle.job_id, handle.decision.file)
         try:
-            return decode_decision(checked_content(path, handle.decision), str(path))
+            return decode_decision(checked_content(path, handle.decision), path)
         except CorruptBlockError as error:
             raise DamagedJobError(str(error)) from error
 
-    def events(self, job_id: JobId, journal: Path) -> tuple[JobEvent, ...]:
+    def events(self, job_id: JobId, journal: str) -> tuple[JobEvent, ...]:
         """Return the events of a journal; none where there is no journal."""
         try:
             return read_journal(journal).events
@@ -101,7 +109,12 @@ class JobFiles:
             _log.warning("job %s begins anew: %s", job_id, error)
             return ()
 
-    def staged_by_journal(self, job_id: JobId, journal: Path) -> set[Staging]:
+    def end_journal(self, journal: str) -> None:
+        """Keep a former leader from adding to its journal. Raises OSError."""
+        if int(journal.rpartition("-")[2], 16) < self._epoch:
+            end_journal(journal)
+
+    def staged_by_journal(self, job_id: JobId, journal: str) -> set[Staging]:
         """Return the places in which a job staged, according to its journal."""
         return {
             staging

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -28,6 +27,7 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_event import JobEvent
 from engine.jobmaster.job_journal import Journal
+from engine.storage.file_systems import file_system_of
 from ha.interfaces import ForeignStateError
 
 #: limits of output paths in a handle, which has to stay small
@@ -42,7 +42,7 @@ class DamagedJobError(EngineError):
 class BrokenJobError(DamagedJobError):
     """A stored job that no leader can run any more."""
 
-    def __init__(self, handle: JobHandle, journal: Path, reason: str) -> None:
+    def __init__(self, handle: JobHandle, journal: str, reason: str) -> None:
         super().__init__(f"job {handle.job_id} ({handle.name}) is lost: {reason}")
         self.handle = handle
         self.journal = journal
@@ -55,7 +55,7 @@ class StorageElsewhereError(ResourceError):
 class JobElsewhereError(StorageElsewhereError):
     """The stored state of a job is not in this process's storage folder."""
 
-    def __init__(self, handle: JobHandle, journal: Path, reason: str) -> None:
+    def __init__(self, handle: JobHandle, journal: str, reason: str) -> None:
         super().__init__(f"job {handle.job_id} ({handle.name}): {reason}")
         self.handle = handle
         self.journal = journal
@@ -106,7 +106,7 @@ class StoredJob(NamedTuple):
     job_graph: JobGraph
     decision: Decision | None
     #: journal of the previous leader; it may be missing
-    journal: Path
+    journal: str
 
 
 class TakenJob(NamedTuple):
@@ -122,7 +122,7 @@ class StoredEnd(NamedTuple):
 
     handle: JobHandle
     job: EndedJob
-    journal: Path
+    journal: str
 
 
 def decode_handle(job_id: JobId, content: bytes) -> JobHandle:
@@ -155,10 +155,10 @@ def outputs_of(job_graph: JobGraph) -> tuple[Staging, ...]:
     return tuple(place for place in places if len(place.output) <= _OUTPUT_CHARACTERS_MAX)
 
 
-def checked_content(path: Path, stored: StoredFile) -> bytes:
+def checked_content(path: str, stored: StoredFile) -> bytes:
     """Return the content of a file that a handle names; raises DamagedJobError, OSError."""
     try:
-        content = path.read_bytes()
+        content = file_system_of(path).read(path)
     except FileNotFoundError as error:
         raise DamagedJobError(f"{path} is missing") from error
     if hashlib.sha256(content).hexdigest() != stored.sha256:

@@ -15,7 +15,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Executor
-from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from engine.dispatcher.job_archive import EndedJob
@@ -172,7 +171,7 @@ class JobKeeper:
             await asyncio.sleep(pause_s)
         raise AssertionError("pauses do not end")
 
-    async def forget(self, job: EndedJob, journal: Path | None = None, has_tried: asyncio.Event | None = None) -> None:
+    async def forget(self, job: EndedJob, journal: str | None = None, has_tried: asyncio.Event | None = None) -> None:
         """Keep the history of a job that has ended, and remove everything else.
 
         Args:

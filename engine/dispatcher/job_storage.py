@@ -3,14 +3,16 @@
     <folder>/identity                                which storage this is
     <folder>/jobs/<job id>/graph-<sha256[:16]>       msgpack JobGraph
     <folder>/jobs/<job id>/journal-<epoch>           events; only the one that the handle names counts
-    <folder>/jobs/<job id>/decision-<epoch>.json     in force only when the handle names it
-    <folder>/results/<job id>-<epoch>.json           JobEnd, likewise
+    <folder>/jobs/<job id>/decision-<sha256[:16]>.json     in force only when the handle names it
+    <folder>/results/<job id>-<sha256[:16]>.json     JobEnd, likewise
 
     handle of a job: {job id, name, storage, epoch, graph, journal, decision, result}, in a StateHandleStore
 
 The handle is the one point at which a job changes for all processes: it is created, its journal taken over, its outcome
 decided, its end recorded, each in one write that the store refuses to a former leader. What a handle names is
-on the disk before (file and folder synchronised), so a leader finds the old state or the new one.
+on the disk before (file and folder synchronised), or in the object store, so a leader finds the old state or the new
+one. A file is named by its content, so that a late request cannot change what a handle names; a journal is ended by
+its reader.
 
     submit    put ──► new_journal ──► (JobMaster) ──► answer
     recover   job_ids ──► load ─┬─► StoredJob ──► events ──► new_journal ──► take_over ──► (JobMaster)
@@ -31,10 +33,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import shutil
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import msgspec
 
@@ -80,7 +79,7 @@ class StoredJobs:
     """The jobs of a cluster, under the epoch of one leader.
 
     Args:
-        folder: of this cluster alone; made when it is not there.
+        folder: of this cluster alone, or a prefix of an object store; made when it is not there.
         handles: where the handles are.
         epoch: under which everything is written.
         is_leading: whether it is worth to ask again.
@@ -89,7 +88,7 @@ class StoredJobs:
 
     def __init__(
         self,
-        folder: Path,
+        folder: str,
         handles: StateHandleStore,
         epoch: int,
         is_leading: Callable[[], bool] = lambda: True,
@@ -128,7 +127,7 @@ class StoredJobs:
 
     def _mend_job(self, job: LiveJob, *, has_handle: bool) -> None:
         job_id, graph = job.handle.job_id, job.handle.graph
-        if not self._files.path(job_id, graph.file).exists():
+        if not self._files.is_there(job_id, graph.file):
             self._folder.make_job(job_id)
             stored = self._files.store_graph(job.job_graph)
             if stored != graph:  # another version of this program has stored it
@@ -169,8 +168,9 @@ class StoredJobs:
         except DamagedJobError as error:
             raise BrokenJobError(handle, journal, str(error)) from error
 
-    def events(self, job_id: JobId, journal: Path) -> tuple[JobEvent, ...]:
-        """Return the events of a journal; none where there is no journal. Raises OSError."""
+    def events(self, job_id: JobId, journal: str) -> tuple[JobEvent, ...]:
+        """Return the events of a former leader's journal, to which it adds none any more. Raises OSError."""
+        self._files.end_journal(journal)
         return self._files.events(job_id, journal)
 
     def new_journal(self, job_id: JobId, events: Iterable[JobEvent] = ()) -> Journal:
@@ -190,11 +190,11 @@ class StoredJobs:
         own = self._files.journal_path(stored.handle.job_id)
         handle = self._handles.change(
             stored.handle.job_id,
-            lambda now: msgspec.structs.replace(now, journal=own.name, epoch=self._epoch),
+            lambda now: msgspec.structs.replace(now, journal=own.rpartition("/")[2], epoch=self._epoch),
         )
         self._live.add(handle, stored.job_graph)
         if stored.journal != own:
-            stored.journal.unlink(missing_ok=True)
+            self._folder.delete(stored.journal)
 
     # ---- the life of a job ----
 
@@ -218,7 +218,7 @@ class StoredJobs:
             self._folder.identity,
             self._epoch,
             graph,
-            self._files.journal_path(job_id).name,
+            self._files.journal_path(job_id).rpartition("/")[2],
             created_ms=SystemClock().wall_ms(),
             outputs=outputs_of(job_graph),
             order=order,
@@ -233,7 +233,7 @@ class StoredJobs:
         self._live.add(in_force, job_graph)
         return True
 
-    def journal_path(self, job_id: JobId) -> Path:
+    def journal_path(self, job_id: JobId) -> str:
         """Return the path of this leader's journal of a job."""
         return self._files.journal_path(job_id)
 
@@ -327,7 +327,7 @@ class StoredJobs:
             self.record(JobEnd(record, job.overview, job.outcome, job.details))
         return StoredEnd(handle, job, error.journal)
 
-    def clean(self, job_id: JobId, journal: Path | None = None) -> None:
+    def clean(self, job_id: JobId, journal: str | None = None) -> None:
         """Remove everything of a job that has ended, the handle before its result; idempotent. Raises OSError.
 
         ``journal`` is of a leader that died before it had removed staging.
@@ -335,20 +335,16 @@ class StoredJobs:
         self._live.forget(job_id)
         if journal is not None:
             self._remove_stagings(job_id, journal)
-        folder = self._folder.job(job_id)
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+        self._folder.delete(self._folder.job(job_id))
         self._handles.remove(job_id)
-        with contextlib.suppress(FileNotFoundError):
-            for entry in os.scandir(self._folder.path / "results"):
-                if entry.name.startswith(f"{job_id}-") and entry.name.endswith(".json"):
-                    Path(entry.path).unlink(missing_ok=True)
+        for result in self._folder.results(job_id):
+            self._folder.delete(result)
 
-    def _remove_stagings(self, job_id: JobId, journal: Path) -> None:
+    def _remove_stagings(self, job_id: JobId, journal: str) -> None:
         for staging in self._stagings(job_id, journal):
             target_named(staging.target).abort(staging, job_id)
 
-    def _stagings(self, job_id: JobId, journal: Path) -> set[Staging]:
+    def _stagings(self, job_id: JobId, journal: str) -> set[Staging]:
         """Return the places in which a job may have staged, by its journal, and by the names of its outputs."""
         found = self._files.staged_by_journal(job_id, journal)
         with contextlib.suppress(ForeignStateError):

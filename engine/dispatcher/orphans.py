@@ -16,10 +16,8 @@ be left alone: a handle may be about to name it. Before something is removed its
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -27,11 +25,12 @@ import msgspec
 from engine.clock import SystemClock
 from engine.commit.targets import target_named, targets_in
 from engine.dispatcher.job_handle import DamagedJobError, JobHandle, checked_content, decode_handle
+from engine.dispatcher.storage_folder import names_below, read_identity
 from engine.formats.output_check import sinks_of, staging_of
 from engine.graph.deployment import Staging
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
-from engine.storage.file_systems import LOCAL
+from engine.storage.file_systems import extent_of, file_system_of
 from ha.interfaces import ForeignStateError, StateHandleStore
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
@@ -50,14 +49,14 @@ class Orphan(NamedTuple):
     staging: Staging | None = None
 
 
-def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[str] = ()) -> list[Orphan]:
+def find_orphans(folder: str, store: StateHandleStore, outputs: Iterable[str] = ()) -> list[Orphan]:
     """Return the orphans in a cluster's folder, and the staging in the folders ``outputs``.
 
     Raises: OSError; StateUnavailableError, ForeignStateError when handles cannot be listed.
     """
     stored = list(_stored(folder))
     stagings = {each for output in outputs for target in targets_in(output) for each in target.stagings_in(output)}
-    identity = _identity(folder)
+    identity = read_identity(folder)
     handles = {name: _handle(store, name) for name in store.names()}
     found = [Orphan("foreign", name, name, 0, None) for name, handle in handles.items() if handle is None]
     found += [_missing(folder, handle) for handle in handles.values() if handle and _is_missing(folder, handle)]
@@ -66,7 +65,7 @@ def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[str] =
             found.append(_orphan(kind, job_id, path))
             stagings |= set(_stagings_of(path, job_id)) if kind == "job" else set()
         elif (handle := handles[job_id]) is not None:
-            unnamed = [path] if kind != "job" else path.iterdir()
+            unnamed = [path] if kind != "job" else [f"{path}/{name}" for name in names_below(path)]
             found += [
                 _orphan("file" if kind == "job" else kind, job_id, each) for each in unnamed if not _names(handle, each)
             ]
@@ -78,35 +77,34 @@ def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[str] =
 
 def remove_orphan(orphan: Orphan, store: StateHandleStore) -> bool:
     """Remove what lies in files, unless a handle names it now; return whether it is gone. Raises OSError."""
-    path = Path(orphan.path)
     handle = _handle(store, orphan.job_id) if orphan.job_id else None
-    if orphan.kind in ("handle", "foreign") or (handle is not None and _names(handle, path)):
+    if orphan.kind in ("handle", "foreign") or (handle is not None and _names(handle, orphan.path)):
         return False
     if orphan.staging is not None:
         target_named(orphan.staging.target).abort(orphan.staging, JobId(orphan.job_id))
     else:
-        LOCAL.delete_tree(os.fspath(path))
+        file_system_of(orphan.path).delete_tree(orphan.path)
     return True
 
 
-def _stored(folder: Path) -> Iterator[tuple[str, str, Path]]:
+def _stored(folder: str) -> Iterator[tuple[str, str, str]]:
     """Yield (kind, job id, path) of everything in the folder; what is half written belongs to no job."""
-    for kind, name in (("job", "jobs"), ("result", "results"), ("blobs", "blobs")):
-        for path in sorted((folder / name).iterdir()) if (folder / name).is_dir() else ():
-            job_id = path.name.partition("-")[0]
+    for kind, below in (("job", "jobs"), ("result", "results"), ("blobs", "blobs")):
+        for name in names_below(f"{folder}/{below}"):
+            job_id = name.partition("-")[0]
             if _JOB_ID.fullmatch(job_id) is not None:
-                yield kind, job_id, path
-            elif path.name.startswith("."):
-                yield "file", "", path
-    yield from (("file", "", path) for path in sorted(folder.glob(".identity.*")))
+                yield kind, job_id, f"{folder}/{below}/{name}"
+            elif name.startswith("."):
+                yield "file", "", f"{folder}/{below}/{name}"
+    yield from (("file", "", f"{folder}/{name}") for name in names_below(folder) if name.startswith(".identity."))
 
 
-def _names(handle: JobHandle, path: Path) -> bool:
+def _names(handle: JobHandle, path: str) -> bool:
     """Whether a handle needs a file or folder."""
-    if path.name == handle.job_id.value:
-        return True
+    name = path.rpartition("/")[2]
     files = [handle.graph, handle.decision, handle.result.file if handle.result is not None else None]
-    return path.name in (handle.journal, *(stored.file for stored in files if stored is not None))
+    needed = (stored.file for stored in files if stored is not None)
+    return name in (handle.job_id.value, handle.journal, *needed)
 
 
 def _handle(store: StateHandleStore, name: str) -> JobHandle | None:
@@ -118,39 +116,37 @@ def _handle(store: StateHandleStore, name: str) -> JobHandle | None:
         return None
 
 
-def _is_missing(folder: Path, handle: JobHandle) -> bool:
+def _is_missing(folder: str, handle: JobHandle) -> bool:
     if handle.result is not None:
         return False
     try:
-        checked_content(folder / "jobs" / handle.job_id.value / handle.graph.file, handle.graph)
+        checked_content(_graph(folder, handle), handle.graph)
     except DamagedJobError:
         return True
-    return handle.storage != _identity(folder)
+    return handle.storage != read_identity(folder)
 
 
-def _missing(folder: Path, handle: JobHandle) -> Orphan:
-    path = folder / "jobs" / handle.job_id.value / handle.graph.file
+def _graph(folder: str, handle: JobHandle) -> str:
+    return f"{folder}/jobs/{handle.job_id}/{handle.graph.file}"
+
+
+def _missing(folder: str, handle: JobHandle) -> Orphan:
     age_s = (SystemClock().wall_ms() - handle.created_ms) / 1000 if handle.created_ms else None
-    return Orphan("handle", handle.job_id.value, str(path), 0, age_s)
+    return Orphan("handle", handle.job_id.value, _graph(folder, handle), 0, age_s)
 
 
-def _orphan(kind: str, job_id: str, path: Path) -> Orphan:
-    size, changed_s = 0, 0.0
-    for each in (path, *(path.rglob("*") if path.is_dir() else ())):
-        try:
-            state = each.lstat()
-        except FileNotFoundError:  # its job has just ended
-            continue
-        size += 0 if each.is_dir() else state.st_size
-        changed_s = max(changed_s, state.st_mtime)
-    return Orphan(kind, job_id, str(path), size, max(0.0, SystemClock().wall_ms() / 1000 - changed_s))
+def _orphan(kind: str, job_id: str, path: str) -> Orphan:
+    size, changed_s = extent_of(path)
+    return Orphan(kind, job_id, path, size, max(0.0, SystemClock().wall_ms() / 1000 - (changed_s or 0.0)))
 
 
-def _stagings_of(folder: Path, job_id: str) -> Iterator[tuple[JobId, Staging]]:
+def _stagings_of(folder: str, job_id: str) -> Iterator[tuple[JobId, Staging]]:
     """Yield the staging of a job that has left its graph, with its id."""
-    for path in folder.glob("graph-*"):
+    for name in names_below(folder):
+        if not name.startswith("graph-"):
+            continue
         try:
-            graph = msgspec.msgpack.decode(path.read_bytes(), type=JobGraph)
+            graph = msgspec.msgpack.decode(file_system_of(folder).read(f"{folder}/{name}"), type=JobGraph)
             places = [staging_of(sink.spec, JobId(job_id)) for sink in sinks_of(graph)]
         except (OSError, ValueError):
             continue
@@ -161,10 +157,3 @@ def _staging_orphan(job_id: JobId, staging: Staging) -> Orphan:
     size, changed_s = target_named(staging.target).extent(staging)
     age_s = None if changed_s is None else max(0.0, SystemClock().wall_ms() / 1000 - changed_s)
     return Orphan("staging", job_id.value, staging.path, size, age_s, staging)
-
-
-def _identity(folder: Path) -> str:
-    try:
-        return (folder / "identity").read_text()
-    except FileNotFoundError:
-        return ""

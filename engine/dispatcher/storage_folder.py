@@ -1,11 +1,12 @@
-"""StorageFolder: the folder that the jobs of a cluster lie in: its files, which one it is, and whether it is still it.
+"""StorageFolder: the place that the jobs of a cluster lie in: its files, which one it is, and whether it is still it.
 
     open ─► (files are written and read) ─► mend now and then: folders that were removed are made again
                                               └─ another folder is there, or a file system is not mounted any more:
                                                  StorageElsewhereError, and nothing is made in its place
 
-The folder tells which one it is by the random text in ``identity``. One that was removed gets the same text again, so
-that handles which name it stay right. Blocking, for any thread. Raises OSError.
+It is a folder, or a prefix of an object store. It tells which one it is by the random text in ``identity``. One that
+was removed gets the same text again, so that handles which name it stay right. Blocking, for any thread. Raises
+OSError.
 
 Held by: tests/dispatcher/test_storage_mending.py
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -29,7 +31,7 @@ from engine.dispatcher.job_handle import (
 )
 from engine.ids import JobId
 from engine.jobmaster.job_commit import JobEnd
-from engine.storage.file_systems import LOCAL
+from engine.storage.file_systems import file_system_of
 
 _log = logging.getLogger(__name__)
 
@@ -37,11 +39,12 @@ _IDENTITY = "identity"
 
 
 class StorageFolder:
-    """One folder. ``is_durable``: what is written is synchronised."""
+    """One folder, or prefix of a store. ``is_durable``: what is written is synchronised."""
 
-    def __init__(self, path: Path, is_durable: bool) -> None:
+    def __init__(self, path: str, is_durable: bool) -> None:
         self.path = path
         self.is_durable = is_durable
+        self._files = file_system_of(path)
         #: identity of the folder that was opened, "" before
         self.identity = ""
         self._device = 0
@@ -51,9 +54,9 @@ class StorageFolder:
         self._make()
         # Where it is there already, nothing is written: a full disk does not prevent leadership.
         if not self.read_identity():
-            LOCAL.create_if_absent(os.fspath(self.path / _IDENTITY), os.urandom(16).hex().encode(), self.is_durable)
+            self._create_identity(os.urandom(16).hex())
         self.identity = self.read_identity()
-        self._device = self.path.stat().st_dev
+        self._device = self._nearest_device()
 
     def mend(self) -> bool:
         """Make again what was removed; return whether that was so. Raises StorageElsewhereError."""
@@ -62,10 +65,10 @@ class StorageFolder:
             raise StorageElsewhereError(
                 f"{self.path} is not there any more, and what is above it is another file system: it is not mounted"
             )
-        is_whole = bool(found) and (self.path / "jobs").is_dir() and (self.path / "results").is_dir()
+        is_whole = bool(found) and all(map(os.path.isdir, self._folders()))
         if not is_whole and found in ("", self.identity):
             self._make()
-            LOCAL.create_if_absent(os.fspath(self.path / _IDENTITY), self.identity.encode(), self.is_durable)
+            self._create_identity(self.identity)
             found = self.read_identity()
         if found != self.identity:
             raise StorageElsewhereError(f"{self.path} is another folder than the one that this JobManager has opened")
@@ -73,36 +76,45 @@ class StorageFolder:
 
     def read_identity(self) -> str:
         """Return the identity of the folder, "" where there is none."""
-        try:
-            return (self.path / _IDENTITY).read_text()
-        except FileNotFoundError:
-            return ""
+        return read_identity(self.path)
 
-    def job(self, job_id: JobId) -> Path:
+    def job(self, job_id: JobId) -> str:
         """Return the folder of a job."""
-        return self.path / "jobs" / job_id.value
+        return f"{self.path}/jobs/{job_id}"
 
-    def file(self, job_id: JobId, name: str) -> Path:
+    def file(self, job_id: JobId, name: str) -> str:
         """Return a file of a job."""
-        return self.job(job_id) / name
+        return f"{self.job(job_id)}/{name}"
 
-    def result(self, name: str) -> Path:
+    def result(self, name: str) -> str:
         """Return a file with the end of a job."""
-        return self.path / "results" / name
+        return f"{self.path}/results/{name}"
 
-    def write(self, path: Path, content: bytes) -> None:
-        """Write a whole file."""
+    def results(self, job_id: JobId) -> Iterator[str]:
+        """Yield the files with ends of a job."""
+        for name in names_below(f"{self.path}/results"):
+            if name.startswith(f"{job_id}-") and name.endswith(".json"):
+                yield self.result(name)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a whole file. Its name says its content, so that a former leader's late request changes nothing."""
         if self.is_durable:
-            LOCAL.replace(os.fspath(path), content)
+            self._files.replace(path, content)
         else:
-            path.write_bytes(content)
+            Path(path).write_bytes(content)
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or a folder with all that is in it; idempotent."""
+        self._files.delete_tree(path)
 
     def make_job(self, job_id: JobId) -> None:
         """Make the folder of a job where it is not there."""
-        folder = self.job(job_id)
+        if self._files.folders is None:
+            return
+        folder = Path(self.job(job_id))
         folder.mkdir(mode=0o700, exist_ok=True)
         if self.is_durable:
-            LOCAL.folders.sync(os.fspath(folder.parent))
+            self._files.folders.sync(os.fspath(folder.parent))
 
     def ended_job(self, handle: JobHandle, result: StoredResult) -> EndedJob:
         """Return an ended job, without details where those are lost."""
@@ -114,15 +126,38 @@ class StorageFolder:
                 _log.warning("details of the end of job %s are lost: %s", handle.job_id, error)
         return bare_end(handle.job_id, handle.name, result.status)
 
+    def _create_identity(self, text: str) -> None:
+        self._files.create_if_absent(f"{self.path}/{_IDENTITY}", text.encode(), self.is_durable)
+
+    def _folders(self) -> tuple[str, ...]:
+        """Return the folders that have to be there; a store has none."""
+        return () if self._files.folders is None else (self.path, f"{self.path}/jobs", f"{self.path}/results")
+
     def _make(self) -> None:
-        for folder in (self.path, self.path / "jobs", self.path / "results"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in self._folders():
+            Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _nearest_device(self) -> int:
         """Return the file system of the folder, or of the first one above it that is there."""
-        for folder in (self.path, *self.path.parents):
+        for folder in (Path(self.path), *Path(self.path).parents) if self._files.folders is not None else ():
             try:
                 return folder.stat().st_dev
             except FileNotFoundError:
                 continue
         return 0
+
+
+def read_identity(folder: str) -> str:
+    """Return the identity of a folder, "" where there is none."""
+    try:
+        return file_system_of(folder).read(f"{folder}/{_IDENTITY}").decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def names_below(folder: str) -> list[str]:
+    """Return the names in a folder, in order; none where it is missing."""
+    try:
+        return sorted(entry.name for entry in file_system_of(folder).entries(folder))
+    except FileNotFoundError:
+        return []

@@ -22,7 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from engine.blob.blob_server import BlobServer
-from engine.blob.blob_store import BlobStore
 from engine.client.elected_leader import zookeeper_settings
 from engine.client.leader_answers import NOT_LEADING
 from engine.clock import SystemClock
@@ -45,7 +44,7 @@ from engine.entrypoint.leader_endpoint import LeaderEndpoint
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
 from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
 from engine.entrypoint.standalone_epoch import next_epoch
-from engine.entrypoint.storage_places import storage_places
+from engine.entrypoint.storage_places import blob_store, storage_places
 from engine.errors import FencedError, ResourceError
 from engine.gateways.protocol import this_program
 from engine.insight.log_folder import LogFolder
@@ -101,8 +100,8 @@ class JobManager:
             load_readers(context.configuration, context.configuration.get(JOB_MANAGER_BIND_HOST)),
         )
         self._rpc = self._server.rpc
-        blob_store = BlobStore(self._storage.blobs, self._storage.is_durable, self._own_folder.ensure)
-        self._blobs = BlobServer(blob_store, context.configuration.get(BLOB_SIZE_MAX), self._clock)
+        blobs = blob_store(self._storage, self._own_folder)
+        self._blobs = BlobServer(blobs, context.configuration.get(BLOB_SIZE_MAX), self._clock)
         self._server.http.add_routes(forwarded(self._blobs.routes, self._leader_elsewhere, self._server.forwarder))
         services = RestServices(
             lambda: self._gateway(DISPATCHER_ADDRESS),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from pathlib import Path
 
 from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
@@ -41,7 +40,7 @@ _log = logging.getLogger(__name__)
 STORAGE_TRIES = 5
 
 
-def job_store(configuration: Configuration, folder: Path, clock: Clock) -> JobStore:
+def job_store(configuration: Configuration, folder: str, clock: Clock) -> JobStore:
     """Return the ended jobs that lie in ``folder``; in memory where that cannot be."""
     capacity, expiration_ms = configuration.get(JOB_STORE_CAPACITY), configuration.get(JOB_STORE_EXPIRATION)
     try:

@@ -10,6 +10,7 @@ Held by: tests/dispatcher/test_orphans.py
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from engine.client.elected_leader import zookeeper_settings
 from engine.config.loader import Configuration
@@ -54,5 +55,5 @@ class StoredGarbage:
                 self._store = create_ha_services("ZOOKEEPER", zookeeper=settings).state_store()
             else:
                 assert self.folder is not None, "nothing is stored"
-                self._store = FileHandles(self.folder / "handles", lambda epoch: False)
+                self._store = FileHandles(Path(self.folder) / "handles", lambda epoch: False)
         return self._store

@@ -30,7 +30,8 @@
     restart_strategy.py whether and when what failed is tried again
     repeated_failure.py giving up: the same cause everywhere, and nothing done in between
     broken_links.py     TaskManagers that cannot read from each other, and which of them to do without
-    job_event.py        what was decided and learned           job_journal.py     the same as a file
+    job_event.py        what was decided and learned           job_journal.py     the same, written down
+    journal_files.py    where a journal lies: a file, or objects of a store
     job_facts.py        JobFacts: what is known of the job; rebuilt from the events of earlier leaders
     expectations.py     what TaskExecutors should have of it   reattachment.py    they are asked
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
@@ -39,5 +40,5 @@
     job_details.py      everything that people ask of the job
 
 Pure (no clock, thread, socket or loop): everything but ``job_master.py``, ``job_calls.py``, ``output_steps.py``,
-``job_commit.py``, ``job_journal.py``, ``reattachment.py`` and ``task_executor_watch.py``.
+``job_commit.py``, ``job_journal.py``, ``journal_files.py``, ``reattachment.py`` and ``task_executor_watch.py``.
 """

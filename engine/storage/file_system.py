@@ -215,8 +215,11 @@ class Objects(Protocol):
         """Return the content of a small object and its version; None where there is none."""
         ...
 
-    def put_version(self, path: str, content: bytes, version: Any) -> bool:
-        """Replace a small object that has this version still; None: create one. False: another has done so."""
+    def put_version(self, path: str, content: bytes, version: Any) -> Any:
+        """Replace a small object that has this version still; None: create one. Return its new version.
+
+        None is returned where another has done so.
+        """
         ...
 
     def copy(self, old: str, new: str) -> None:

@@ -267,7 +267,7 @@ class ObjectStore:
 
     def create_if_absent(self, path: str, content: bytes, is_durable: bool = True) -> bool:
         """Create a small object; return False, and change nothing, when there is one."""
-        return self.put_version(path, content, None)
+        return self.put_version(path, content, None) is not None
 
     def replace(self, path: str, content: bytes, is_durable: bool = True) -> None:
         """Make a small object of that content."""
@@ -305,21 +305,24 @@ class ObjectStore:
         except FileNotFoundError:
             return None
         note(place.root, read_bytes=len(content))
-        return content, {name: meta[name] for name in ("e_tag", "version") if meta[name]}
+        return content, _version_in(meta)
 
-    def put_version(self, path: str, content: bytes, version: Any) -> bool:
-        """Replace a small object that has this version still; None: create one. False: another has done so."""
+    def put_version(self, path: str, content: bytes, version: Any) -> Any:
+        """Replace a small object that has this version still; None: create one. Return its new version.
+
+        None is returned where another has done so.
+        """
         place, obstore = self._written(path), client_library(path)
         mode = "create" if version is None else version
         try:
-            asked(path, lambda: obstore.put(client_of(place), place.key, content, mode=mode, use_multipart=False))
+            put = asked(path, lambda: obstore.put(client_of(place), place.key, content, mode=mode, use_multipart=False))
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ESTALE, errno.ENOENT):
                 raise
             # It may be the answer to a repetition of a put that was done.
             found = self.read_version(path)
-            return found is not None and found[0] == content
-        return True
+            return found[1] if found is not None and found[0] == content else None
+        return _version_in(put)
 
     def copy(self, old: str, new: str) -> None:
         """Copy an object within its store; FileNotFoundError where there is none."""
@@ -365,6 +368,10 @@ class ObjectStore:
 
 def _status_of(version: Version) -> FileStatus:
     return FileStatus(version[1], version[2], version, is_folder=False, is_file=True)
+
+
+def _version_in(meta: Any) -> dict[str, str]:
+    return {name: meta[name] for name in ("e_tag", "version") if meta[name]}
 
 
 def _folder_in(key: str, folder: str) -> str:

@@ -226,7 +226,7 @@ def test_what_somebody_removed_is_made_again_and_fetched_again(running, tmp_path
     own = ProcessFolder.create(tmp_path / "scratch", FolderPrefix.BLOBS)
     store = BlobStore(own.path / "jobs", ensure_around=own.ensure)
     shutil.rmtree(tmp_path / "scratch")
-    assert store.job_ids() == ()
+    assert store.changes() == {}
     with store.writer("a" * 32, key_of(b"again")) as writer:
         writer.write(b"again")
         assert writer.commit().read_bytes() == b"again"

@@ -130,7 +130,7 @@ def test_what_a_job_left_in_such_a_target_is_aborted_by_the_data_of_its_staging(
     graph = job_graph([1], sinks={0: spec_of(logged)})
     assert jobs.put(graph)
     world.handles.remove(world.handles.epoch, graph.job_id.value)
-    (orphan,) = [each for each in find_orphans(world.folder, world.handles) if each.kind == "staging"]
+    (orphan,) = [each for each in find_orphans(str(world.folder), world.handles) if each.kind == "staging"]
     assert orphan.staging == Staging(str(logged), str(logged), "logged")
     assert remove_orphan(orphan, world.handles) and not list((logged / "data").iterdir())
 

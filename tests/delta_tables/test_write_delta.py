@@ -279,10 +279,10 @@ def test_gc_finds_what_a_job_left(env, tmp_path):
     world = World(tmp_path / "world")
     world.leader()
     outputs = [str(tmp_path / "outputs")]
-    assert [each for each in find_orphans(world.folder, world.handles, outputs) if each.kind == "staging"] == []
+    assert [each for each in find_orphans(str(world.folder), world.handles, outputs) if each.kind == "staging"] == []
     owner = place / f"drey-{job}" / "owner.json"
     owner.write_text(json.dumps(json.loads(owner.read_text()) | {"pid": 2**22 + 1}))
-    (orphan,) = [each for each in find_orphans(world.folder, world.handles, outputs) if each.kind == "staging"]
+    (orphan,) = [each for each in find_orphans(str(world.folder), world.handles, outputs) if each.kind == "staging"]
     assert (orphan.job_id, orphan.path) == (job.value, str(owner.parent))
     assert orphan.size_bytes > 0
     assert remove_orphan(orphan, world.handles)

@@ -1,4 +1,6 @@
-"""A leader in one thread, to be killed at any system call: ``python -m tests.dispatcher.crash_leader FOLDER ACTION``.
+"""A leader in one thread, to be killed anywhere: ``python -m tests.dispatcher.crash_leader FOLDER ACTION [SETTINGS]``.
+
+SETTINGS are those of an object store, as JSON, with the prefix in which FOLDER/storage and FOLDER/history are instead.
 
     FOLDER/storage        what StoredJobs keeps       FOLDER/handles/<job id>     handles, each replaced in one step
     FOLDER/history        JobArchive                  FOLDER/acknowledged         one line for each answer to a client
@@ -10,7 +12,7 @@
 It does what Dispatcher, JobMaster and JobCommit do, in their order and with their code, without their loop.
 """
 
-import os
+import json
 import sys
 from pathlib import Path
 
@@ -23,12 +25,19 @@ from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.jobmaster.job_commit import JobCommit
 from engine.jobmaster.job_event import Led, Prepared
+from engine.jobmaster.job_journal import NoJournal
+from engine.storage.store_client import use_store_settings
 from ha.interfaces import StaleEpochError, StoredState
 from tests.dispatcher.stored import end_of
 from tests.jobmaster.job_graphs import job_graph
 
 JOB = JobId("a" * 32)
 CONTENT = "1,2\n"
+
+
+def close(journal):
+    if not isinstance(journal, NoJournal):
+        journal._place.close()
 
 
 class FileHandles:
@@ -82,16 +91,17 @@ class FileHandles:
 class Leader:
     """One leadership, under the next epoch."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, storage=None):
         self.folder = folder
+        storage = storage or str(folder)
         self.handles = FileHandles(folder)
         self.epoch = self.handles.epoch + 1
         temporary = folder / ".epoch"
         temporary.write_text(str(self.epoch))
         temporary.replace(self.handles.epoch_file)
-        self.jobs = StoredJobs(folder / "storage", self.handles, self.epoch)
+        self.jobs = StoredJobs(f"{storage}/storage", self.handles, self.epoch)
         self.jobs.open()
-        self.archive = JobArchive(folder / "history")
+        self.archive = JobArchive(f"{storage}/history")
         target = folder / "target" / "out"
         # A graph is the same in every process.
         self.graph = job_graph([1], sinks={0: SinkSpec("csv", str(target))})
@@ -137,11 +147,11 @@ class Leader:
             journal = self.jobs.new_journal(job_id, events)
             self.jobs.take_over(found)
             if found.decision is not None:
-                os.close(journal._descriptor)
+                close(journal)
                 self.commit.publish_again(found.decision)
                 self.end("FINISHED")
             elif found.handle.is_cancelled:
-                os.close(journal._descriptor)
+                close(journal)
                 self.end("CANCELED")
             else:
                 self.prepare(journal, events)
@@ -154,11 +164,11 @@ class Leader:
         staging = next((event.places for event in events if isinstance(event, Prepared)), None)
         if staging is None:
             prepared = Prepared(self.commit.prepare())
-            os.close(journal._descriptor)
-            os.close(self.jobs.new_journal(JOB, (*events, prepared))._descriptor)
+            close(journal)
+            close(self.jobs.new_journal(JOB, (*events, prepared)))
         else:
             self.commit.adopt(staging)
-            os.close(journal._descriptor)
+            close(journal)
 
     def run(self):
         name = f"0-0-{self.epoch}.csv"
@@ -179,8 +189,11 @@ class Leader:
 
 
 def main():
-    (Path(sys.argv[1]) / "target").mkdir(exist_ok=True)
-    getattr(Leader(Path(sys.argv[1])), sys.argv[2])()
+    folder, action, settings = Path(sys.argv[1]), sys.argv[2], json.loads((*sys.argv, "{}")[3])
+    (folder / "target").mkdir(exist_ok=True)
+    storage = settings.pop("prefix", None)
+    use_store_settings(settings)
+    getattr(Leader(folder, storage), action)()
 
 
 if __name__ == "__main__":

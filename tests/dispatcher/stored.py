@@ -56,7 +56,7 @@ class World:
         """Return the jobs of the next leader; those before are refused from now on."""
         self.handles.epoch += 1
         epoch = self.handles.epoch
-        jobs = StoredJobs(self.folder, self.handles, epoch, lambda: self.handles.epoch == epoch)
+        jobs = StoredJobs(str(self.folder), self.handles, epoch, lambda: self.handles.epoch == epoch)
         jobs.open()
         return jobs
 

@@ -74,7 +74,7 @@ def prepared(folder, state):
         return
     journal = leader.submit()
     if state == "accepted":
-        os.close(journal._descriptor)
+        journal._place.close()
         return
     leader.prepare(journal, ())
     if state == "cancelled":
@@ -95,8 +95,8 @@ def check(folder):
     said = (folder / "acknowledged").read_text().split() if (folder / "acknowledged").exists() else []
     assert not lead(folder, "recover")
     handles = FileHandles(folder)
-    target, history = folder / "target", JobArchive(folder / "history")
-    for orphan in find_orphans(folder / "storage", handles, [str(target)]):
+    target, history = folder / "target", JobArchive(str(folder / "history"))
+    for orphan in find_orphans(str(folder / "storage"), handles, [str(target)]):
         assert orphan.kind != "handle"
         assert remove_orphan(orphan, handles)
     assert handles.names() == ()

@@ -1,6 +1,6 @@
 """What leaders store of jobs: found by the next one, refused to the one before, never half."""
 
-import os
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +27,7 @@ def graph():
 
 
 def close(journal):
-    os.close(journal._descriptor)
+    journal._place.close()
 
 
 def test_the_next_leader_finds_a_job_as_it_was_submitted(world, graph):
@@ -105,13 +105,13 @@ def test_a_journal_is_taken_over_with_what_it_says_and_the_old_one_goes(world, g
     third = world.leader()
     stored = third.load(graph.job_id)
     assert third.events(graph.job_id, stored.journal) == (Led(2, 5), Led(3, 6))
-    assert [name for name in world.files() if "journal" in name] == [f"jobs/{graph.job_id}/{stored.journal.name}"]
+    assert [name for name in world.files() if "journal" in name] == [f"jobs/{graph.job_id}/{Path(stored.journal).name}"]
 
 
 def test_a_damaged_journal_is_an_empty_one(world, graph):
     jobs = world.leader()
     jobs.put(graph)
-    jobs.journal_path(graph.job_id).write_bytes(b"rubbish")
+    Path(jobs.journal_path(graph.job_id)).write_bytes(b"rubbish")
     assert jobs.events(graph.job_id, jobs.journal_path(graph.job_id)) == ()
 
 

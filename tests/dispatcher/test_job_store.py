@@ -40,10 +40,10 @@ def folder(tmp_path):
 
 def test_jobs_outlive_the_store_over_the_same_folder(folder):
     jobs = [ended("b", 5), ended("a", 7, "FAILED")]
-    store = JobStore(archive=JobArchive(folder), cache_bytes=1 << 20)
+    store = JobStore(archive=JobArchive(str(folder)), cache_bytes=1 << 20)
     for job in jobs:
         keep(store, job)
-    again = JobStore(archive=JobArchive(folder), cache_bytes=1 << 20)
+    again = JobStore(archive=JobArchive(str(folder)), cache_bytes=1 << 20)
     assert names(again) == "ba"
     assert [again.get(job.overview.job_id) for job in jobs] == jobs
     assert again.get(JobId("f" * 32)) is None
@@ -51,7 +51,7 @@ def test_jobs_outlive_the_store_over_the_same_folder(folder):
 
 @pytest.mark.parametrize("cache_bytes", [0, 400, 1 << 20])
 def test_memory_is_bounded_and_every_job_is_found_all_the_same(folder, cache_bytes):
-    store = JobStore(archive=JobArchive(folder), cache_bytes=cache_bytes)
+    store = JobStore(archive=JobArchive(str(folder)), cache_bytes=cache_bytes)
     jobs = [ended(letter, position + 1) for position, letter in enumerate("abcdef")]
     for job in jobs:
         keep(store, job)
@@ -62,19 +62,19 @@ def test_memory_is_bounded_and_every_job_is_found_all_the_same(folder, cache_byt
 
 
 def test_the_oldest_jobs_go_when_there_are_too_many_also_their_files(folder):
-    store = JobStore(limit=2, archive=JobArchive(folder))
+    store = JobStore(limit=2, archive=JobArchive(str(folder)))
     for position, letter in enumerate("abc"):
         keep(store, ended(letter, position + 1))
     assert names(store) == "bc" and store.get(JobId("a" * 32)) is None
     assert sorted(path.name[0] for path in folder.iterdir()) == ["b", "c"]
-    assert names(JobStore(limit=1, archive=JobArchive(folder))) == "c"
+    assert names(JobStore(limit=1, archive=JobArchive(str(folder)))) == "c"
     assert [path.name[0] for path in folder.iterdir()] == ["c"]
 
 
 @pytest.mark.parametrize("is_archived", [True, False])
 def test_a_job_is_forgotten_when_it_is_too_old(folder, is_archived):
     clock = ManualClock(1.0)
-    archive = JobArchive(folder) if is_archived else None
+    archive = JobArchive(str(folder)) if is_archived else None
     store = JobStore(archive=archive, expiration_ms=5000, clock=clock)
     begin_ms = clock.wall_ms()
     keep(store, ended("a", begin_ms))
@@ -87,7 +87,7 @@ def test_a_job_is_forgotten_when_it_is_too_old(folder, is_archived):
 
 
 def test_a_job_that_was_only_suspended_is_kept_in_no_file(folder):
-    store = JobStore(archive=JobArchive(folder))
+    store = JobStore(archive=JobArchive(str(folder)))
     keep(store, ended("a", status="SUSPENDED"))
     assert names(store) == "a" and list(folder.iterdir()) == []
 
@@ -96,19 +96,19 @@ def test_a_job_that_was_only_suspended_is_kept_in_no_file(folder):
     "content", [b"", b"\0\0", b"\0\0\0\5abc", b"\xff\xff\xff\xff", "cut", "flipped"], ids=["0", "2", "3", "4", "5", "6"]
 )
 def test_a_damaged_file_counts_as_none_and_goes(folder, content):
-    keep(JobStore(archive=JobArchive(folder)), ended("a"))
-    keep(JobStore(archive=JobArchive(folder)), ended("b"))
+    keep(JobStore(archive=JobArchive(str(folder))), ended("a"))
+    keep(JobStore(archive=JobArchive(str(folder))), ended("b"))
     path = folder / f"{'a' * 32}.job"
     whole = path.read_bytes()
     damaged = {"cut": whole[:-3], "flipped": whole[:-8] + b"\xc1" + whole[-7:]}
     path.write_bytes(damaged[content] if isinstance(content, str) else content)
-    store = JobStore(archive=JobArchive(folder))
+    store = JobStore(archive=JobArchive(str(folder)))
     assert store.get(JobId("a" * 32)) is None and names(store) == "b"
     assert not path.exists()
 
 
 def test_what_is_no_job_is_left_alone_and_what_was_half_written_goes(folder):
-    archive = JobArchive(folder)
+    archive = JobArchive(str(folder))
     (folder / "notes.txt").write_text("mine")
     left, new = folder / f"{'a' * 32}.job.4711.part", folder / f"{'b' * 32}.job.4712.part"
     left.write_text("half")
@@ -118,13 +118,13 @@ def test_what_is_no_job_is_left_alone_and_what_was_half_written_goes(folder):
     archive.write(ended("b"))
     # A file under another job's name is not that job.
     (folder / f"{'d' * 32}.job").write_bytes((folder / f"{'b' * 32}.job").read_bytes())
-    assert names(JobStore(archive=JobArchive(folder))) == "b"
+    assert names(JobStore(archive=JobArchive(str(folder)))) == "b"
     assert (folder / "notes.txt").exists() and not left.exists()
     assert new.exists()  # another leader may be writing it
 
 
 def test_what_another_process_wrote_or_removed_is_seen_after_a_refresh(folder):
-    store, archive = JobStore(archive=JobArchive(folder), cache_bytes=1 << 20), JobArchive(folder)
+    store, archive = JobStore(archive=JobArchive(str(folder)), cache_bytes=1 << 20), JobArchive(str(folder))
     archive.write(ended("a", 1))
     archive.write(ended("b", 2))
     assert names(store) == ""
@@ -136,14 +136,14 @@ def test_what_another_process_wrote_or_removed_is_seen_after_a_refresh(folder):
 
 
 def test_files_are_for_their_owner_only(folder):
-    JobArchive(folder).write(ended("a"))
+    JobArchive(str(folder)).write(ended("a"))
     assert folder.stat().st_mode & 0o077 == 0
     assert (folder / f"{'a' * 32}.job").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
 def test_a_folder_that_cannot_be_written_leaves_jobs_in_memory(folder):
-    store = JobStore(archive=JobArchive(folder))
+    store = JobStore(archive=JobArchive(str(folder)))
     folder.chmod(0o500)
     with pytest.raises(PermissionError):
         keep(store, ended("a"))
@@ -151,19 +151,19 @@ def test_a_folder_that_cannot_be_written_leaves_jobs_in_memory(folder):
 
 
 def test_a_folder_that_is_gone_is_made_again(folder):
-    store = JobStore(archive=JobArchive(folder))
+    store = JobStore(archive=JobArchive(str(folder)))
     folder.rmdir()
     assert not store.overviews
     keep(store, ended("a"))
-    assert names(JobStore(archive=JobArchive(folder))) == "a"
+    assert names(JobStore(archive=JobArchive(str(folder)))) == "a"
 
 
 def test_a_folder_that_cannot_be_made_leaves_jobs_in_memory(folder):
     folder.write_text("in the way")
-    store = JobStore(archive=JobArchive(folder))
+    store = JobStore(archive=JobArchive(str(folder)))
     with pytest.raises(OSError, match="exists"):
         keep(store, ended("a"))
     assert store.get(JobId("a" * 32)) == ended("a") and names(store) == "a"
     folder.unlink()
     keep(store, ended("a"))
-    assert names(JobStore(archive=JobArchive(folder))) == "a"
+    assert names(JobStore(archive=JobArchive(str(folder)))) == "a"

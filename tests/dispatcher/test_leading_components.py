@@ -23,7 +23,8 @@ from ha.services import create_ha_services
 
 def leading(tmp_path, rpc, blocking_work):
     services = create_ha_services("embedded")
-    configuration, places = configuration_from_texts({}), StoragePlaces(tmp_path / "own", tmp_path / "history", False)
+    configuration = configuration_from_texts({})
+    places = StoragePlaces(str(tmp_path / "own"), str(tmp_path / "history"), is_durable=False)
     leadership = Leadership(rpc, 1, SystemClock(), blocking_work, lambda: True, lambda error: None)
     blobs = BlobServer(BlobStore(tmp_path / "blobs"), 1000)
     stores = leading_stores(configuration, places, services.state_store(), leadership, blobs)

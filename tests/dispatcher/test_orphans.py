@@ -2,8 +2,8 @@
 
 import argparse
 import json
-import os
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -28,7 +28,7 @@ def world(tmp_path):
 
 def kinds(world, *outputs):
     return sorted(
-        (orphan.kind, orphan.job_id) for orphan in find_orphans(world.folder, world.handles, map(str, outputs))
+        (orphan.kind, orphan.job_id) for orphan in find_orphans(str(world.folder), world.handles, map(str, outputs))
     )
 
 
@@ -53,7 +53,7 @@ def test_nothing_that_a_handle_names_is_an_orphan_at_any_point_of_a_job(world, t
     jobs.put(graph)
     blob_of(world, graph)
     assert kinds(world) == []
-    os.close(jobs.new_journal(graph.job_id)._descriptor)
+    jobs.new_journal(graph.job_id)._place.close()
     create_staging(tmp_path / "out", graph.job_id, jobs.cluster)
     assert kinds(world, tmp_path) == []
     jobs.decide(decision_of(graph, 2))
@@ -69,7 +69,7 @@ def test_everything_of_a_job_without_a_handle_is_found_and_goes(world, tmp_path)
     jobs.record(end_of(graph))
     create_staging(tmp_path / "out", graph.job_id, jobs.cluster)
     forget(world, graph)
-    found = find_orphans(world.folder, world.handles)
+    found = find_orphans(str(world.folder), world.handles)
     assert sorted(orphan.kind for orphan in found) == ["blobs", "job", "result", "staging"]
     assert all(orphan.job_id == graph.job_id.value and orphan.age_s < 60 for orphan in found)
     assert next(orphan.size_bytes for orphan in found if orphan.kind == "blobs") == 10
@@ -80,16 +80,16 @@ def test_everything_of_a_job_without_a_handle_is_found_and_goes(world, tmp_path)
 def test_files_that_another_name_was_given_for_are_found(world):
     first, graph = world.leader(), job_graph([1])
     first.put(graph)
-    first.journal_path(graph.job_id).write_bytes(b"old")
+    Path(first.journal_path(graph.job_id)).write_bytes(b"old")
     second = world.leader()
-    second.journal_path(graph.job_id).write_bytes(b"new")
+    Path(second.journal_path(graph.job_id)).write_bytes(b"new")
     second._handles.change(graph.job_id, lambda now: now.__class__(**{**_fields(now), "journal": "journal-3"}))
     (world.folder / "jobs" / graph.job_id.value / ".graph.0123").write_bytes(b"half")
     (world.folder / "results" / f"{graph.job_id}-2.json").write_bytes(b"{}")
     (world.folder / "results" / ".x.json.0123").write_bytes(b"half")
     name = graph.job_id.value
     assert kinds(world) == [("file", ""), ("file", name), ("file", name), ("result", name)]
-    for orphan in find_orphans(world.folder, world.handles):
+    for orphan in find_orphans(str(world.folder), world.handles):
         assert remove_orphan(orphan, world.handles)
     assert kinds(world) == [] and second.load(graph.job_id).job_graph == graph
 
@@ -102,7 +102,7 @@ def test_what_is_needed_again_when_it_is_to_be_removed_stays(world):
     jobs, graph = world.leader(), job_graph([1])
     jobs.put(graph)
     forget(world, graph)
-    found = find_orphans(world.folder, world.handles)
+    found = find_orphans(str(world.folder), world.handles)
     jobs.put(graph)
     assert not any(remove_orphan(orphan, world.handles) for orphan in found)
     assert jobs.load(graph.job_id).job_graph == graph
@@ -120,7 +120,7 @@ def test_a_handle_whose_files_are_missing_or_damaged_and_one_of_others_are_told_
         path.write_bytes(b"\0" + path.read_bytes()[1:])
     else:
         shutil.rmtree(world.folder)
-    found = find_orphans(world.folder, world.handles)
+    found = find_orphans(str(world.folder), world.handles)
     assert sorted((orphan.kind, orphan.job_id) for orphan in found) == [
         ("foreign", foreign),
         ("handle", graph.job_id.value),
@@ -143,7 +143,7 @@ def command(world, monkeypatch, capsys):
     """Run ``ha gc`` over the world; what the leader was asked to cancel is in ``cancelled``."""
     cancelled = []
 
-    monkeypatch.setattr(stored_garbage, "shared_folder", lambda *_: world.folder)
+    monkeypatch.setattr(stored_garbage, "shared_folder", lambda *_: str(world.folder))
     monkeypatch.setattr(stored_garbage.StoredGarbage, "_handles", lambda _: world.handles)
     monkeypatch.setattr(ha_gc, "_cancel", lambda job_id, _: cancelled.append(job_id))
 
@@ -204,7 +204,7 @@ def test_staging_in_a_store_and_of_processes_that_are_gone_is_found_with_its_siz
         staging = target.staging("memory://bucket/in/out", JobId(letter * 32))
         store.put(f"{staging.path}/owner.json", msgspec.json.encode(owner))
         store.put(f"{staging.path}/0-0.csv", b"x" * 1000)
-    found = find_orphans(world.folder, world.handles, ["memory://bucket/in"])
+    found = find_orphans(str(world.folder), world.handles, ["memory://bucket/in"])
     assert [(orphan.kind, orphan.job_id[0]) for orphan in found] == [("staging", "a"), ("staging", "b")]
     assert all(orphan.size_bytes > 1000 and orphan.path.startswith("memory://bucket/in/") for orphan in found)
     assert all(remove_orphan(orphan, world.handles) for orphan in found)

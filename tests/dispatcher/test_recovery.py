@@ -32,7 +32,7 @@ class Leading(Cluster):
         super().__init__(list(slots))
         self.jobs = world.leader()
         self.removed_blobs = []
-        self.history = JobStore(archive=JobArchive(world.folder / "history"))
+        self.history = JobStore(archive=JobArchive(str(world.folder / "history")))
         keeper = JobKeeper(self.history, self.jobs, self.work, self._remove_blobs, open_tries)
         self.dispatcher = Dispatcher(self.rpc, EPOCH, self._make, self.faults.append, keeper)
         self.made = []

@@ -1,7 +1,6 @@
 """What somebody removes of the storage while a leader leads is there again; what cannot be is told and ends."""
 
 import errno
-import os
 import shutil
 import subprocess
 
@@ -69,7 +68,7 @@ def test_what_is_removed_while_a_leader_leads_is_there_for_the_next_one(world, g
     remove(world, graph, what)
     first.mend()
     first.mend()
-    os.close(journal._descriptor)
+    journal._place.close()
     second = world.leader()
     assert second.job_ids() == (graph.job_id,)
     stored = second.load(graph.job_id)
@@ -84,7 +83,7 @@ def test_what_is_removed_of_a_job_that_was_taken_over_is_there_again(world, grap
     second.take_over(second.load(graph.job_id))
     remove(world, graph, what)
     second.mend()
-    os.close(journal._descriptor)
+    journal._place.close()
     assert world.leader().load(graph.job_id).job_graph == graph
 
 
@@ -92,7 +91,7 @@ def test_what_is_removed_of_a_job_that_was_taken_over_is_there_again(world, grap
 def test_a_job_ends_as_it_would_when_something_of_it_is_removed_just_before(world, graph, what):
     first = world.leader()
     first.put(graph)
-    os.close(first.new_journal(graph.job_id)._descriptor)
+    first.new_journal(graph.job_id)._place.close()
     remove(world, graph, what)
     assert first.decide(decision_of(graph, 2)) == decision_of(graph, 2)
     first.record(end_of(graph))
@@ -104,7 +103,7 @@ def test_a_job_ends_as_it_would_when_something_of_it_is_removed_just_before(worl
 def test_a_submission_is_taken_whatever_was_removed_before_it(world, graph, what):
     first, other = world.leader(), job_graph([1])
     first.put(graph)
-    os.close(first.new_journal(graph.job_id)._descriptor)
+    first.new_journal(graph.job_id)._place.close()
     remove(world, graph, what)
     assert first.put(other)
     assert world.leader().load(other.job_id).job_graph == other
@@ -150,7 +149,7 @@ def test_staging_of_a_running_job_whose_handle_is_removed_is_not_swept_by_others
 def test_another_folder_in_its_place_is_told_and_nothing_is_written_there(world, graph):
     first = world.leader()
     shutil.rmtree(world.folder)
-    StoredJobs(world.folder, world.handles, 1).open()
+    StoredJobs(str(world.folder), world.handles, 1).open()
     with pytest.raises(ResourceError, match=r"cannot be stored in .*: .* is another folder than the one"):
         first.put(graph)
     with pytest.raises(StorageElsewhereError):

@@ -8,6 +8,8 @@ from engine.config.loader import configuration_from_texts
 from engine.entrypoint.places import Places, home_folder
 from engine.entrypoint.storage_places import history_folder, shared_folder, storage_places
 from engine.errors import ConfigurationError
+from engine.storage import file_systems
+from tests.storage.memory import MemoryStore
 from tests.test_private_folder import of_another
 
 STORAGE = "high-availability.storageDir"
@@ -25,18 +27,18 @@ def configured(elected=True, **settings):
 
 def test_without_a_quorum_and_a_folder_everything_ends_with_the_process_but_history(places, tmp_path):
     found = storage_places(configured(elected=False), places, tmp_path / "own")
-    assert (found.folder, found.history, found.is_durable) == (tmp_path / "own", places.log / "history", False)
+    assert (found.folder, found.history, found.is_durable) == (f"{tmp_path}/own", f"{places.log}/history", False)
 
 
 def test_with_a_quorum_it_lies_beside_the_logs_or_where_it_is_told_each_cluster_apart(places, tmp_path):
     found = storage_places(configured(), places, tmp_path / "own")
-    assert found.folder == places.log / "high-availability" / "default" and found.is_durable
-    assert found.history == found.folder / "history" and found.blobs == found.folder / "blobs"
-    assert found.folder.stat().st_mode & 0o077 == 0
+    assert found.folder == f"{places.log}/high-availability/default" and found.is_durable
+    assert found.history == f"{found.folder}/history" and found.blobs == f"{found.folder}/blobs"
+    assert Path(found.folder).stat().st_mode & 0o077 == 0
     told = configured(**{STORAGE: str(tmp_path / "shared"), "high-availability.cluster-id": "/a/b"})
-    assert shared_folder(told, places) == tmp_path / "shared" / "a_b"
-    assert shared_folder(configured(**{STORAGE: f"file://{tmp_path}"}), places) == tmp_path / "default"
-    assert shared_folder(configured(**{STORAGE: "state"}), places) == home_folder() / "state" / "default"
+    assert shared_folder(told, places) == f"{tmp_path}/shared/a_b"
+    assert shared_folder(configured(**{STORAGE: f"file://{tmp_path}"}), places) == f"{tmp_path}/default"
+    assert shared_folder(configured(**{STORAGE: "state"}), places) == f"{home_folder()}/state/default"
 
 
 def test_a_folder_that_is_told_makes_the_jobs_of_a_single_job_manager_durable(places, tmp_path):
@@ -45,10 +47,10 @@ def test_a_folder_that_is_told_makes_the_jobs_of_a_single_job_manager_durable(pl
 
 
 def test_history_lies_where_it_is_told(places):
-    assert history_folder(configured(**{"jobstore.dir": "/elsewhere"}), places) == Path("/elsewhere")
+    assert history_folder(configured(**{"jobstore.dir": "/elsewhere"}), places) == "/elsewhere"
 
 
-@pytest.mark.parametrize("text", ["hdfs:///drey", "s3://bucket/drey", "file://host"])
+@pytest.mark.parametrize("text", ["hdfs:///drey", "https://bucket/drey", "file://host"])
 def test_what_is_no_folder_is_refused(places, text):
     with pytest.raises(ConfigurationError, match="is not a folder of this machine"):
         shared_folder(configured(**{STORAGE: text}), places)
@@ -68,3 +70,21 @@ def test_a_folder_that_cannot_be_made_is_refused_with_the_reason(places, tmp_pat
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match=r"storageDir: .*file/x/default cannot be made: Not a directory"):
         storage_places(configured(**{STORAGE: str(tmp_path / "file" / "x")}), places, tmp_path / "own")
+
+
+def test_a_store_needs_a_quorum_and_is_asked_whether_it_is_there(places, tmp_path, monkeypatch):
+    store = MemoryStore()
+    monkeypatch.setattr(file_systems, "FILE_SYSTEMS", (file_systems.LOCAL, store))
+    told = {STORAGE: "memory://bucket/ha/"}
+    found = storage_places(configured(**told), places, tmp_path / "own")
+    assert found.folder == "memory://bucket/ha/default" and found.is_durable
+    assert found.history == "memory://bucket/ha/default/history" and found.blobs == "memory://bucket/ha/default/blobs"
+    with pytest.raises(ConfigurationError, match="an object store, which needs high-availability"):
+        shared_folder(configured(elected=False, **told), places)
+
+    def refused(path):
+        raise OSError(13, "access is denied (AccessDenied, request 5); set AWS_ACCESS_KEY_ID", path)
+
+    monkeypatch.setattr(store, "find", refused)
+    with pytest.raises(ConfigurationError, match=r"storageDir: memory.*reached: access is denied .*request 5"):
+        storage_places(configured(**told), places, tmp_path / "own")

@@ -7,7 +7,6 @@ import logging
 import os
 import shutil
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, Stagi
 from engine.graph.packed_sizes import packed_sizes
 from engine.graph.run_time_decision import RunTimeDecision, SubtaskRanges
 from engine.ids import AllocationId, ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId
-from engine.jobmaster import job_journal
+from engine.jobmaster import journal_files
 from engine.jobmaster.job_event import (
     BoundsChosen,
     CancelAsked,
@@ -33,7 +32,8 @@ from engine.jobmaster.job_event import (
     decode_event,
     encode_event,
 )
-from engine.jobmaster.job_journal import FileJournal, NoJournal, read_journal
+from engine.jobmaster.job_journal import FileJournal, NoJournal
+from engine.jobmaster.journal_files import read_journal
 from engine.jobmaster.slot_pool import AllocatedSlot
 
 JOB = JobId("ab" * 16)
@@ -102,7 +102,7 @@ GOLDEN = bytes.fromhex(
 
 def written(path, events, **settings):
     async def run():
-        journal = FileJournal.create(path, JOB, 7, **settings)
+        journal = FileJournal.create(str(path), JOB, 7, **settings)
         for event in events:
             journal.append(event)
         await journal.flush()
@@ -121,7 +121,7 @@ def test_a_journal_that_somebody_removes_is_written_again_with_all_that_it_said(
         shutil.rmtree(path.parent) if removed == "folder" else path.unlink()
 
     async def run():
-        journal = FileJournal.create(path, JOB, 7, EVENTS[:2])
+        journal = FileJournal.create(str(path), JOB, 7, EVENTS[:2])
         assert not journal.mend()
         if removed.endswith("event"):
             remove()
@@ -135,7 +135,7 @@ def test_a_journal_that_somebody_removes_is_written_again_with_all_that_it_said(
         await journal.flush()
         assert not journal.mend() and journal.is_durable
         await journal.close()
-        assert read_journal(path) == (JOB, 7, EVENTS[:4], "")
+        assert read_journal(str(path)) == (JOB, 7, EVENTS[:4], "")
         path.unlink()
         assert not journal.mend() and not path.exists()  # it is over
 
@@ -150,13 +150,13 @@ def test_an_event_comes_back_as_it_was(event):
 def test_what_the_first_version_wrote_is_read_by_every_later_one(tmp_path):
     path = tmp_path / "journal"
     path.write_bytes(GOLDEN)
-    assert read_journal(path) == (JOB, 7, EVENTS, "")
+    assert read_journal(str(path)) == (JOB, 7, EVENTS, "")
 
 
 def test_staging_comes_back_as_it_was_and_a_path_of_the_first_version_is_a_folder(tmp_path):
     path, table = tmp_path / "journal", Staging("/table/data", "/table", "log")
     written(path, [Prepared({0: "/out/.x.drey", 1: table})])
-    (event,) = read_journal(path).events
+    (event,) = read_journal(str(path)).events
     assert event.places == {0: Staging("/out/.x.drey", "", "folder"), 1: table}
 
 
@@ -167,23 +167,23 @@ def test_every_kind_of_event_is_tried_here():
 def test_what_was_flushed_is_read(tmp_path):
     path = tmp_path / "journal"
     written(path, EVENTS)
-    assert read_journal(path) == (JOB, 7, EVENTS, "")
+    assert read_journal(str(path)) == (JOB, 7, EVENTS, "")
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_events_of_an_earlier_leader_come_first_and_are_durable_at_once(tmp_path):
     path = tmp_path / "journal"
-    journal = FileJournal.create(path, JOB, 8, EVENTS[:3])
-    assert journal.is_durable and read_journal(path).events == EVENTS[:3]
+    journal = FileJournal.create(str(path), JOB, 8, EVENTS[:3])
+    assert journal.is_durable and read_journal(str(path)).events == EVENTS[:3]
     asyncio.run(journal.close())
-    assert read_journal(path) == (JOB, 8, EVENTS[:3], "")
+    assert read_journal(str(path)) == (JOB, 8, EVENTS[:3], "")
 
 
 def test_a_closed_journal_takes_nothing_more_and_its_thread_has_ended(tmp_path):
     path = tmp_path / "journal"
 
     async def run():
-        journal = FileJournal.create(path, JOB, 7)
+        journal = FileJournal.create(str(path), JOB, 7)
         journal.append(EVENTS[0])
         await journal.close()
         await journal.close()
@@ -191,7 +191,7 @@ def test_a_closed_journal_takes_nothing_more_and_its_thread_has_ended(tmp_path):
         await journal.flush()
 
     asyncio.run(run())
-    assert read_journal(path).events == EVENTS[:1]
+    assert read_journal(str(path)).events == EVENTS[:1]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("journal")]
 
 
@@ -208,9 +208,9 @@ def test_every_cut_and_every_flipped_byte_leaves_a_beginning_of_the_events(tmp_p
     for offset in range(ends[0], len(whole)):
         kept = sum(end <= offset for end in ends) - 1
         path.write_bytes(whole[:offset])
-        assert read_journal(path).events == EVENTS[:kept]
+        assert read_journal(str(path)).events == EVENTS[:kept]
         path.write_bytes(whole[:offset] + bytes([whole[offset] ^ 0x41]) + whole[offset + 1 :])
-        content = read_journal(path)
+        content = read_journal(str(path))
         assert content.events == EVENTS[:kept] and f"offset {ends[kept]}" in content.damage
 
 
@@ -221,17 +221,17 @@ def test_a_damaged_header_is_an_error_that_names_file_and_offset(tmp_path):
     for offset in range(38):
         path.write_bytes(whole[:offset] + bytes([whole[offset] ^ 0x41]) + whole[offset + 1 :])
         with pytest.raises(CorruptBlockError, match=rf"{path}.*offset \d"):
-            read_journal(path)
+            read_journal(str(path))
         path.write_bytes(whole[:offset])
         with pytest.raises(CorruptBlockError, match=rf"{path} is not a journal.*offset 0"):
-            read_journal(path)
+            read_journal(str(path))
 
 
 def test_a_torn_end_is_told_once(tmp_path, caplog):
     path = tmp_path / "journal"
     written(path, EVENTS)
     path.write_bytes(path.read_bytes()[:-1])
-    assert read_journal(path).events == EVENTS[:-1]
+    assert read_journal(str(path)).events == EVENTS[:-1]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
@@ -246,10 +246,10 @@ def test_a_disk_that_fails_ends_the_journal_with_one_warning_and_nothing_else(tm
             raise OSError(error, os.strerror(error))
         real(descriptor)
 
-    monkeypatch.setattr(job_journal.os, "fdatasync", fdatasync)
+    monkeypatch.setattr(journal_files.os, "fdatasync", fdatasync)
 
     async def run():
-        journal = FileJournal.create(path, JOB, 7)
+        journal = FileJournal.create(str(path), JOB, 7)
         for event in EVENTS:
             journal.append(event)
             await journal.flush()
@@ -258,7 +258,7 @@ def test_a_disk_that_fails_ends_the_journal_with_one_warning_and_nothing_else(tm
 
     asyncio.run(run())
     assert len(calls) == 3, "a synchronisation that failed is never tried again"
-    content = read_journal(path)
+    content = read_journal(str(path))
     assert content.events == EVENTS[: len(content.events)] and len(content.events) in (2, 3)
     (record,) = caplog.records
     assert os.strerror(error) in record.getMessage() and str(path) in record.getMessage()
@@ -272,10 +272,10 @@ def test_a_disk_that_does_not_answer_holds_nobody_up(tmp_path, monkeypatch, capl
         answer.wait(60)
         real(descriptor)
 
-    monkeypatch.setattr(job_journal.os, "fdatasync", fdatasync)
+    monkeypatch.setattr(journal_files.os, "fdatasync", fdatasync)
 
     async def run():
-        journal = FileJournal.create(path, JOB, 7, patience_s=0.05)
+        journal = FileJournal.create(str(path), JOB, 7, patience_s=0.05)
         journal.append(EVENTS[0])
         await asyncio.gather(journal.flush(), journal.flush())
         journal.append(EVENTS[1])
@@ -286,14 +286,14 @@ def test_a_disk_that_does_not_answer_holds_nobody_up(tmp_path, monkeypatch, capl
     journal = asyncio.run(run())
     answer.set()
     journal._writer.join(60)
-    assert read_journal(path).events == EVENTS[:1]
+    assert read_journal(str(path)).events == EVENTS[:1]
     (record,) = caplog.records
     assert "has not been written for 0.05 s" in record.getMessage()
 
 
 def test_a_full_disk_refuses_a_new_journal():
     with pytest.raises(OSError, match="No space left"):
-        FileJournal.create(Path("/dev/full"), JOB, 7)
+        FileJournal.create("/dev/full", JOB, 7)
 
 
 def test_no_journal_has_nothing_to_wait_for():

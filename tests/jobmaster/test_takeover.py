@@ -13,7 +13,7 @@ from engine.commit.decision import Decision
 from engine.errors import ResourceError
 from engine.gateways.messages import CancelJob, RequestJobStatus, TaskExecutorLost
 from engine.graph.source_spec import SinkSpec
-from engine.jobmaster import job_journal
+from engine.jobmaster import journal_files
 from engine.jobmaster.job_event import (
     CancelAsked,
     FailingBegun,
@@ -24,8 +24,9 @@ from engine.jobmaster.job_event import (
     TaskEnded,
 )
 from engine.jobmaster.job_facts import RecoveredJob
-from engine.jobmaster.job_journal import FileJournal, read_journal
+from engine.jobmaster.job_journal import FileJournal
 from engine.jobmaster.job_status import JobStatus
+from engine.jobmaster.journal_files import read_journal
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 from tests.jobmaster.takeover_world import WAIT_S, hold, scenario
 
@@ -326,18 +327,18 @@ def test_a_job_goes_on_from_the_file_that_its_leader_left(tmp_path):
         world.all_do(reduce=hold(release))
         graph = stages(tmp_path)
         first, second = tmp_path / "journal-1", tmp_path / "journal-2"
-        await world.lead(graph, FileJournal.create(first, graph.job_id, 1))
+        await world.lead(graph, FileJournal.create(str(first), graph.job_id, 1))
         await world.until(lambda: world.started("reduce") == 2)
         await world.depose()
-        content = read_journal(first)
+        content = read_journal(str(first))
         assert (content.job_id, content.epoch, content.damage) == (graph.job_id, 1, "")
-        journal = FileJournal.create(second, graph.job_id, 2, content.events)
+        journal = FileJournal.create(str(second), graph.job_id, 2, content.events)
         job_master = await world.lead(graph, journal, RecoveredJob(content.events))
         release.set()
         assert (await finished(job_master)).status == "FINISHED"
         assert len(world.attempts()) == len(set(world.attempts())) == 5
         await world.depose()
-        ended = [event.report.state for event in read_journal(second).events if isinstance(event, TaskEnded)]
+        ended = [event.report.state for event in read_journal(str(second)).events if isinstance(event, TaskEnded)]
         assert ended == ["FINISHED"] * 5
         assert output(tmp_path) == ["0\n", "1\n"] and left_over(tmp_path) == []
 
@@ -357,17 +358,17 @@ def test_a_job_goes_on_when_its_journal_cannot_be_written_any_more(tmp_path, mon
         world.all_do(map=first_at_once, reduce=hold(release))
         graph = stages(tmp_path)
         path = tmp_path / "journal"
-        await world.lead(graph, FileJournal.create(path, graph.job_id, 1))
+        await world.lead(graph, FileJournal.create(str(path), graph.job_id, 1))
         await world.until(lambda: world.ended("map") >= 1)
 
         def refuse(descriptor):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(job_journal.os, "fdatasync", refuse)
+        monkeypatch.setattr(journal_files.os, "fdatasync", refuse)
         is_full.set()
         await world.until(lambda: world.started("reduce") == 1)
         await world.depose()
-        events = read_journal(path).events
+        events = read_journal(str(path)).events
         job_master = await world.lead(graph, recovered=RecoveredJob(events))
         await world.until(lambda: job_master.status is not JobStatus.RECONCILING)
         release.set()

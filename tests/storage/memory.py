@@ -79,7 +79,7 @@ class MemoryFileSystem:
 
     def __init__(self):
         self.files = {}
-        self._versions = itertools.count()
+        self._versions = itertools.count(1)
 
     def put(self, path, content):
         self.files[path] = content, next(self._versions)
@@ -216,10 +216,11 @@ class MemoryStore(MemoryFileSystem):
 
     def put_version(self, path, content, version):
         def work():
-            if (self.files[path][1] if path in self.files else None) != version:
-                return self.files.get(path, (None,))[0] == content
+            now, found = self.files.get(path, (None, None))
+            if found != version:
+                return found if now == content else None
             self.put(path, content)
-            return True
+            return self.files[path][1]
 
         return self._request("put", path, work)
 

@@ -18,7 +18,7 @@ from engine.api.logical_node import LogicalNode
 from engine.api.other_options import check_option, with_other_options
 from engine.api.projections import free_name, project_node
 from engine.errors import ConfigurationError, NotYetSupportedError
-from engine.files.paths import local_folder, local_path
+from engine.files.paths import local_path
 from engine.formats.registry import sink_format_of
 from engine.formats.sink_format import CALLS
 from engine.graph.expression import ColumnRef, NamedExpression
@@ -84,15 +84,17 @@ class OutputCalls(Calls):
         sink = SinkSpec("parquet", place, overwrite, compression=codec, compression_level=compression_level)
         self._add_sink(sink, options)
 
-    def write_records(self, path: PathLike, overwrite: bool = False) -> None:
+    def write_records(self, path: PathLike, overwrite: bool = False, *, storage_options: StorageOptions = None) -> None:
         """Write a record data set when ``env.execute()`` runs: ``part-00000.parquet`` and so on, and a manifest.
 
         The manifest (``_manifest.json``) has the schema, rows, bytes and checksums of the parts, and for each column
         its bounds, nulls, heavy values and an estimate of distinct values; ``read_records`` plans with it, and Spark
         reads the same folder. ``read_records`` gives the same types back; one that Parquet does not have is a
         SchemaError. A path that exists is an error unless ``overwrite``, which replaces it at once.
+        ``storage_options`` as in ``write_csv``.
         """
-        self._add_sink(SinkSpec("records", local_folder(path, "write_records"), overwrite))
+        options: SinkOptions = {} if storage_options is None else {"storage_options": storage_options}
+        self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite), options)
 
     def write_text(
         self,

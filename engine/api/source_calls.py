@@ -136,9 +136,11 @@ class SourceCalls(ABC):
         options = PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options)
         return self._read("parquet", path, options, rate_limit)
 
-    def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
+    def read_records(
+        self, path: PathLike, rate_limit: float | None = None, *, storage_options: StorageOptions = None
+    ) -> DataSet:
         """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
-        return self._read("records", path, PathOptions(), rate_limit)
+        return self._read("records", path, PathOptions(storage_options=storage_options), rate_limit)
 
     def read_text(
         self,

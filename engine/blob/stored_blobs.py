@@ -87,6 +87,7 @@ class StoredBlobs(BlobStore):
     def remove_job(self, job_id: str) -> None:
         """Remove all blobs of a job, in the store, too; OSError where it does not answer."""
         super().remove_job(job_id)
+        self._objects.abort_uploads(f"{self._prefix}/{job_id}")
         self._files.delete_tree(f"{self._prefix}/{job_id}")
 
     def _object(self, job_id: str, key: str) -> str:

@@ -3,7 +3,7 @@
     1  adding     the state names the files that are coming: no listing of ours shows them
     2  copy       the store copies each staged file to its name
     3  removing   the state names what they replace: from now on they count, and that does not
-    4  delete     what was replaced; texts are put, then _SUCCESS
+    4  delete     texts are put, such as a manifest; what was replaced is deleted; then _SUCCESS
     5  idle       the job's id is kept in the state: a repetition sees that it is done
 
 Each change of the state replaces the version that was read (``store_folder``), so that of two publications one waits,
@@ -168,7 +168,7 @@ class StorePublication:
     def _finish(self, state: FolderState, version: Any) -> bool:
         """Remove what was replaced, and end; False when another has changed the state."""
         for name, content in state.texts.items():
-            file_system_of(self._target).replace(f"{self._target}/{name}", content.encode())
+            self._put_text(name, content.encode(), version)
             self._after_step(f"write {name}")
         self._delete(state.removed)
         file_system_of(self._target).replace(f"{self._target}/{_SUCCESS}", b"")
@@ -176,6 +176,14 @@ class StorePublication:
         is_done = self._change(state, version, phase=IDLE, removed=(), texts={}, was_complete=False)
         self._after_step("idle")
         return is_done
+
+    def _put_text(self, name: str, content: bytes, version: Any) -> None:
+        """Put a text, unless a later publication has put its own: a request of a former leader may come late."""
+        path = f"{self._target}/{name}"
+        found = self._objects.read_version(path)
+        # What is put later than the state is read here is another version than the one that was found.
+        if self._read()[1] == version:
+            self._objects.put_version(path, content, None if found is None else found[1])
 
     def _undo(self, state: FolderState, version: Any) -> bool:
         """Remove what was added, and end; False when another has changed the state."""

@@ -5,7 +5,8 @@
 
 Attempts upload their files in parts below the staging prefix; a file that is not complete is no object. When the job
 is decided, the store copies them to their names; nothing of them goes through this process. The next job with the
-same output, and ``ha gc``, remove what a killed one has left: its staging prefix, and what it had begun to publish.
+same output, and ``ha gc``, remove what a killed one has left: its staging prefix, uploads that it had begun, and what
+it had begun to publish.
 
 Held by: tests/commit/test_store_target.py
 """
@@ -179,6 +180,7 @@ def _data(names: list[str]) -> list[str]:
 def _remove_staging(path: str) -> None:
     """Remove a staging prefix, its owner last, so that what a crash leaves can still be swept."""
     objects = objects_of(path)
+    objects.abort_uploads(path)
     names = [name for name, _, _ in objects.below(path)]
     try:
         objects.delete_all(f"{path}/{name}" for name in names if name != OWNER_FILE)

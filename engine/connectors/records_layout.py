@@ -13,9 +13,7 @@ Held by: tests/connectors/test_records_layout.py
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +26,7 @@ from engine.records.arrow_functions import pc
 from engine.statistics.bounds_predicate import highest, lowest
 
 
-def proven_order(manifest: RecordsManifest, parts: Sequence[Path], schema: pa.Schema) -> tuple[SortKey, ...]:
+def proven_order(manifest: RecordsManifest, parts: Sequence[str], schema: pa.Schema) -> tuple[SortKey, ...]:
     """Return the sort keys of the rows of all parts in order; () where no order is proven."""
     keys = []
     for name in manifest.sorted_by:
@@ -57,11 +55,11 @@ def _has_order(manifest: RecordsManifest, schema: pa.Schema, name: str) -> bool:
     return not (pa.types.is_floating(kind) or pa.types.is_nested(kind))
 
 
-def _bounds(parts: Sequence[Path], schema: pa.Schema, column: str) -> tuple[pa.Array, pa.Array, pa.Array]:
+def _bounds(parts: Sequence[str], schema: pa.Schema, column: str) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Return lowest and highest value of each row group of all parts, and whether it is the first of its part."""
     lows, highs, is_first = [], [], []
     for part in parts:
-        footer = pq.read_metadata(path_or_stream(os.fspath(part)))
+        footer = pq.read_metadata(path_or_stream(part))
         groups = [group for group in range(footer.num_row_groups) if footer.row_group(group).num_rows]
         bounds = bounds_of(footer, groups, [column], schema)
         lows.append(bounds[lowest(column)])

@@ -9,8 +9,9 @@
                          "heavy_keys": [["A", 0.25]]}},
      "producer": "spark-export", "bad_rows": 0, "sorted_by": ["RIC"], "partitioned_by": []}
 
-A folder without a manifest is not a data set: its writer did not finish. A reader checks that every file is there
-with its size and its footer. No Arrow here: Spark's side writes the same.
+A folder without a manifest is not a data set: its writer did not finish. In an object store the manifest is what
+switches from old files to new ones: it is put when all new ones are there, and before any old one goes. A reader checks
+that every file is there with its size and its footer. No Arrow here: Spark's side writes the same.
 
 Held by: tests/connectors/test_records_writer.py
 """
@@ -22,7 +23,8 @@ import decimal
 import math
 import os
 import zlib
-from pathlib import Path
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -33,6 +35,7 @@ MANIFEST_NAME = "_manifest.json"
 FORMAT = "drey-records"
 VERSION = 1
 
+PathLike = str | os.PathLike[str]
 Value = bool | int | float | str | None
 
 #: values with at least this share of the rows are listed
@@ -41,6 +44,8 @@ HEAVY_KEYS_MAX = 16
 #: length of the metadata and magic bytes
 _FOOTER_END_BYTES = 8
 _READ_BYTES = 1 << 20
+#: objects of a store that are asked for at the same time
+_AT_ONCE = 16
 
 
 def plain_value(value: object) -> Value:
@@ -95,19 +100,22 @@ class RecordsManifest(msgspec.Struct, frozen=True):
     version: int = VERSION
 
 
-def file_crc32(path: Path) -> int:
-    """Return zlib.crc32 of a whole file."""
+def file_crc32(path: PathLike) -> int | None:
+    """Return zlib.crc32 of a whole file; None for an object, which would have to be fetched."""
     value, place = 0, os.fspath(path)
-    with file_system_of(place).open_stream(place) as file:
+    files = file_system_of(place)
+    if files.objects is not None:
+        return None
+    with files.open_stream(place) as file:
         while data := file.read(_READ_BYTES):
             value = zlib.crc32(data, value)
     return value
 
 
-def footer_crc32(path: Path) -> int:
+def footer_crc32(path: PathLike) -> int:
     """Return zlib.crc32 of the footer of a Parquet file: metadata, their length, magic bytes."""
     place = os.fspath(path)
-    with file_system_of(place).open_ranges(place) as file:
+    with file_system_of(place).open_ranges(place, is_tail_wanted=True) as file:
         size = file.size_bytes
         length = int.from_bytes(file.read_at(max(0, size - _FOOTER_END_BYTES), 4), "little") + _FOOTER_END_BYTES
         return zlib.crc32(file.read_at(max(0, size - length), length))
@@ -131,34 +139,54 @@ def decode_manifest(data: bytes, path: str) -> RecordsManifest:
     return manifest
 
 
-def write_manifest(folder: Path, manifest: RecordsManifest) -> None:
+def write_manifest(folder: PathLike, manifest: RecordsManifest) -> None:
     """Write the manifest of a folder whose parts are complete: it is there whole or not at all."""
-    place = os.fspath(folder / MANIFEST_NAME)
+    place = f"{os.fspath(folder)}/{MANIFEST_NAME}"
     file_system_of(place).replace(place, encode_manifest(manifest))
 
 
-def read_manifest(folder: Path) -> RecordsManifest:
+def read_manifest(folder: PathLike) -> RecordsManifest:
     """Return the manifest of a data set, having checked that its files are there with their sizes.
 
     Raises: PlanError when the folder is none, DataError when it is damaged.
     """
-    path, files = folder / MANIFEST_NAME, file_system_of(os.fspath(folder))
-    known = files.find(os.fspath(path))
+    place = os.fspath(folder)
+    path, files = f"{place}/{MANIFEST_NAME}", file_system_of(place)
+    known = files.find(path)
     if known is None or not known.is_file:
-        parent = files.find(os.fspath(folder))
+        parent = files.find(place)
         is_folder = parent is not None and parent.is_folder
         what = "it has no _manifest.json (an export that did not finish?)" if is_folder else "no such folder"
-        raise PlanError(f"read_records({str(folder)!r}): not a record data set: {what}")
-    manifest = decode_manifest(files.read(os.fspath(path)), str(path))
+        raise PlanError(f"read_records({place!r}): not a record data set: {what}")
+    manifest = decode_manifest(files.read(path), path)
     for file in manifest.files:
-        if Path(file.name).name != file.name or file.name.startswith("."):
+        if "/" in file.name or file.name in ("", ".", "..") or file.name.startswith("."):
             raise DataError(f"file {path}: {file.name!r} is not the name of a file in the folder")
-        part = folder / file.name
-        there = files.find(os.fspath(part))
-        if there is None or not there.is_file:
+    sizes = _sizes_of(place, manifest.files)
+
+    def check(file: RecordsFile) -> None:
+        part = f"{place}/{file.name}"
+        if file.name not in sizes:
             raise DataError(f"file {part} is missing, although the manifest lists it")
-        if there.size_bytes != file.bytes:
-            raise DataError(f"file {part} has {there.size_bytes} bytes, the manifest says {file.bytes}")
+        if sizes[file.name] != file.bytes:
+            raise DataError(f"file {part} has {sizes[file.name]} bytes, the manifest says {file.bytes}")
         if file.footer_crc32 is not None and file.footer_crc32 != footer_crc32(part):
             raise DataError(f"file {part}: its footer is not the one that the manifest knows; it was changed since")
+
+    if files.objects is None:
+        for file in manifest.files:
+            check(file)
+    else:
+        with ThreadPoolExecutor(_AT_ONCE, "drey-manifest") as requests:
+            for done in [requests.submit(check, file) for file in manifest.files]:
+                done.result()
     return manifest
+
+
+def _sizes_of(folder: str, listed: Iterable[RecordsFile]) -> dict[str, int]:
+    """Return the bytes of files by name, of those that are there."""
+    files = file_system_of(folder)
+    if files.objects is not None:
+        return {name: size for name, size, _ in files.objects.below(folder)}
+    found = {file.name: files.find(f"{folder}/{file.name}") for file in listed}
+    return {name: status.size_bytes for name, status in found.items() if status is not None and status.is_file}

@@ -61,12 +61,12 @@ class PartColumn(msgspec.Struct, frozen=True):
 
 
 class PartStatistics(msgspec.Struct, frozen=True):
-    """The statistics of a part from its writer: ``crc32`` is zlib.crc32 of the whole file.
+    """The statistics of a part from its writer: ``crc32`` is zlib.crc32 of the whole file, None: unknown.
 
     ``columns`` tells of ``row_count`` rows: the part's, and those of parts before it that have no columns.
     """
 
-    crc32: int
+    crc32: int | None
     footer_crc32: int | None = None
     row_count: int = 0
     columns: dict[str, PartColumn] = {}

@@ -10,7 +10,6 @@ Held by: tests/connectors/test_records_writer.py
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow as pa
 from engine.connectors.records_layout import proven_order
 from engine.connectors.records_manifest import RecordsColumn, RecordsManifest, read_manifest
 from engine.errors import SchemaError
-from engine.files.paths import local_folder
+from engine.files.paths import local_path
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceStatistics
 from engine.parquet.source import parquet_source, plain_file_schema, stored_schema
 
@@ -28,10 +27,10 @@ def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, Sourc
 
     Raises: PlanError (no data set), DataError (damaged), SchemaError (parts that differ from the manifest's schema).
     """
-    path = Path(local_folder(folder, "read_records"))
+    path = local_path(folder, "read_records")
     manifest = read_manifest(path)
     schema = plain_file_schema(pa.ipc.read_schema(pa.py_buffer(manifest.schema)))
-    parts = [path / file.name for file in manifest.files if file.rows]
+    parts = [f"{path}/{file.name}" for file in manifest.files if file.rows]
     if not parts:
         empty = ParquetSource(paths=(), splits=(), columns=tuple(schema.names))
         return empty, SourceStatistics(0.0, 0.0, "manifest", is_exact=True), schema

@@ -58,12 +58,11 @@ class RecordsWriter:
     def finish(self) -> tuple[int, int, str]:
         """Complete the file; return (rows, bytes, statistics as JSON)."""
         row_count, size_bytes, _ = self._writer.finish()
-        path = Path(self._path)
-        statistics = PartStatistics(file_crc32(path), footer_crc32(path), row_count, self._columns())
+        statistics = PartStatistics(file_crc32(self._path), footer_crc32(self._path), row_count, self._columns())
         return row_count, size_bytes, msgspec.json.encode(statistics).decode()
 
     def _columns(self) -> dict[str, PartColumn]:
-        return self._keys.with_bounds(_footer_columns(pq.read_metadata(path_or_stream(str(self._path))), self._schema))
+        return self._keys.with_bounds(_footer_columns(pq.read_metadata(path_or_stream(self._path)), self._schema))
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""

@@ -42,7 +42,7 @@ from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import written_parts
 from engine.errors import PlanError
-from engine.files.paths import local_folder
+from engine.files.paths import local_path
 from engine.parquet.source import plain_file_schema
 from engine.spark.column_names import columns_of
 from engine.spark.export_checks import MARKS, REASON, BadRows, Checks, clean
@@ -52,7 +52,7 @@ from engine.spark.export_report import ExportReport, exported_columns
 from engine.spark.exportable import check_types, column_settings, file_settings, nullable_parts
 from engine.spark.failures import errors_of_spark
 from engine.spark.file_urls import url_to_read
-from engine.storage.file_systems import LOCAL
+from engine.storage.file_systems import LOCAL, file_system_of
 
 #: size of row groups, the units that Drey's subtasks read: small enough for equal shares
 _ROW_GROUP_BYTES = 8 << 20
@@ -91,7 +91,13 @@ def export_data(
         SchemaError: a column of a type that a record data set cannot hold.
     """
     started = time.monotonic()
-    target = Path(LOCAL.folders.resolved(local_folder(output, "export")))
+    place = local_path(output, "export")
+    if file_system_of(place) is not LOCAL:
+        raise PlanError(
+            f"export({place!r}): Spark's jars cannot write to object stores (s3a:// needs hadoop-aws, which PySpark"
+            " does not have); export to a folder, then env.read_records(folder).write_records(path)"
+        )
+    target = Path(LOCAL.folders.resolved(place))
     own = checks if isinstance(checks, Checks) else Checks(tuple(checks))
     with errors_of_spark():
         check_types(T.StructType([field for field in data.schema.fields if field.name not in MARKS]))

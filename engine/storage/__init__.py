@@ -12,6 +12,7 @@
     store_options.py  options of a bucket that a call was given
     store_files.py    objects that are read: ranges, several at once, and streams
     store_output.py   objects that are written in parts
+    store_uploads.py  uploads of killed processes, which no listing shows
     store_folder.py   the state of a prefix: which of its objects count while some are added or replaced
     local.py          LocalFileSystem: files of this machine
     local_folders.py  LocalFolders: folders of this machine as such

@@ -230,6 +230,10 @@ class Objects(Protocol):
         """Delete objects; idempotent."""
         ...
 
+    def abort_uploads(self, folder: str) -> int:
+        """Abort uploads below a prefix that were not completed, where they can be found; return how many there were."""
+        ...
+
     def has_below(self, folder: str) -> bool:
         """Return whether there is an object below a prefix."""
         ...

@@ -342,6 +342,12 @@ class ObjectStore:
             with contextlib.suppress(FileNotFoundError):
                 asked(place.path_of(place.key), partial(obstore.delete, client_of(place), keys))
 
+    def abort_uploads(self, folder: str) -> int:
+        """Abort uploads below a prefix that were not completed, where they can be found; return how many there were."""
+        from engine.storage.store_uploads import abort_uploads
+
+        return abort_uploads(folder)
+
     def has_below(self, folder: str) -> bool:
         """Return whether there is an object below a prefix."""
         place = place_of(folder)

@@ -6,8 +6,7 @@
 The object is there when it is closed, whole, and not before. The client takes parts from a queue and holds few of
 them, so that a store that is slow slows the writer.
 
-Limits: of a process that is killed the store keeps the parts that it has; they are no object, and they are removed by
-a rule of the bucket for incomplete uploads.
+Of a process that is killed the store keeps the parts that it has; they are no object (``store_uploads``).
 
 Held by: tests/storage/test_store_writing.py
 """

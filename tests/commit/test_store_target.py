@@ -1,5 +1,7 @@
 """Publication into a prefix of a store: whatever the last request before a crash, its content is old or new, whole."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -182,6 +184,64 @@ def test_a_publication_that_goes_on_is_waited_for_and_one_that_does_not_is_undon
     publish(prepared(store, "append"))
     assert looks, "it is a process of this machine, and alive"
     assert store.visible(OUTPUT) == new_content("append")
+
+
+def with_manifest(decision):
+    """Return a decision whose text lists its files, as a manifest does."""
+    (output,) = decision.outputs
+    listed = msgspec.json.encode([file.part for file in output.files]).decode()
+    texts = (DecidedText("_manifest.json", listed),)
+    return msgspec.structs.replace(decision, outputs=(msgspec.structs.replace(output, texts=texts),))
+
+
+def listed_by_manifest(store):
+    """Return the content that the manifest lists; each file of it is there."""
+    return {name: store.files[f"{OUTPUT}/{name}"][0] for name in json.loads(store.read(f"{OUTPUT}/_manifest.json"))}
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["lost", "done"])
+def test_a_manifest_lists_files_that_are_there_whatever_the_last_request(store, is_done):
+    for crash_at in range(100):
+        store.__init__()
+        publish(with_manifest(prepared(store, "overwrite", OTHER)))
+        old = listed_by_manifest(store)
+        decision = with_manifest(prepared(store, "overwrite", JOB))
+        store.requests, store.crash_at, store.is_done = 0, crash_at, is_done
+        try:
+            publish(decision)
+        except CrashError:
+            assert listed_by_manifest(store) in (old, new_content("overwrite")), crash_at
+            store.crash_at = -1
+            publish(decision)
+            assert listed_by_manifest(store) == new_content("overwrite")
+        else:
+            assert crash_at > 8 and listed_by_manifest(store) == new_content("overwrite")
+            return
+    pytest.fail("publication does not end")
+
+
+def test_a_former_leader_whose_requests_come_late_does_not_bring_an_old_manifest_back(store):
+    for turn in range(100):
+        store.__init__()
+        begin(store, "overwrite")
+        first, second = (with_manifest(prepared(store, "overwrite", job)) for job in (JOB, OTHER))
+        reads = []
+
+        def overtake(what, path, turn=turn, first=first, second=second, reads=reads):
+            reads.append(path)
+            if len(reads) == turn + 1:
+                store.before = lambda *_: None
+                publish(first)  # by the next leader
+                publish(second)  # of a later job
+
+        store.before = overtake
+        publish(first)
+        store.before = lambda *_: None
+        if len(reads) <= turn:
+            assert turn > 15
+            return
+        assert listed_by_manifest(store) == store.visible(OUTPUT) == new_content("overwrite", OTHER), turn
+    pytest.fail("publication does not end")
 
 
 def test_an_output_that_another_program_makes_meanwhile_is_left_alone(store):

@@ -33,7 +33,7 @@ def write(folder, parts, *, sorted_by=(), partitioned_by=(), row_group_size=100)
 def order_of(folder):
     manifest = read_manifest(folder)
     schema = pa.ipc.read_schema(pa.py_buffer(manifest.schema))
-    return proven_order(manifest, [folder / file.name for file in manifest.files], schema)
+    return proven_order(manifest, [f"{folder}/{file.name}" for file in manifest.files], schema)
 
 
 def table(first, second=None):

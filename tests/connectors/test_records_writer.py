@@ -51,7 +51,7 @@ def written(folder, *tables, batch_rows=999):
     parts = []
     for index, rows in enumerate(tables):
         path = folder / f"part-{index:05d}.parquet"
-        writer = RecordsWriter(SCHEMA, path)
+        writer = RecordsWriter(SCHEMA, str(path))
         for batch in rows.to_batches(batch_rows):
             writer.write(batch)
         count, size, statistics = writer.finish()
@@ -160,7 +160,7 @@ def test_sketches_of_parts_merge_into_that_of_the_whole():
 
 
 def test_statistics_are_small_and_plain(tmp_path):
-    writer = RecordsWriter(SCHEMA, tmp_path / "x.parquet")
+    writer = RecordsWriter(SCHEMA, str(tmp_path / "x.parquet"))
     writer.write(table(0, 10).to_batches()[0])
     statistics = writer.finish()[2]
     assert len(statistics) < 8192 * len(SCHEMA)
@@ -168,7 +168,7 @@ def test_statistics_are_small_and_plain(tmp_path):
 
 
 def test_an_aborted_part_is_gone(tmp_path):
-    writer = RecordsWriter(SCHEMA, tmp_path / "x.parquet")
+    writer = RecordsWriter(SCHEMA, str(tmp_path / "x.parquet"))
     writer.write(table(0, 10).to_batches()[0])
     writer.abort()
     assert not list(tmp_path.iterdir())

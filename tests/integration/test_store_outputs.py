@@ -10,7 +10,7 @@ import obstore
 import pyarrow as pa
 import pytest
 
-from drey import Environment, PlanError, col
+from drey import DataError, Environment, PlanError, col
 from engine.cli.sql_session import SqlSession
 from tests.storage.moto_server import running
 
@@ -38,6 +38,39 @@ def names_in(store, prefix):
 
 def ordered(data):
     return sorted(data.to_arrow().to_pylist(), key=lambda row: row["v"])
+
+
+@pytest.mark.quick
+def test_record_data_sets_are_written_replaced_and_planned_by_their_manifest(store):
+    path = "s3://data/out/records"
+    keys = {name: store.settings[f"storage.s3.{name}"] for name in ("endpoint", "region")}
+    options = {
+        **keys,
+        "allow_http": True,
+        "access_key_id": store.settings["storage.s3.access-key-id"],
+        "secret_access_key": store.settings["storage.s3.secret-access-key"],
+    }
+    with Environment(config={"parallelism.default": 2}) as env:
+        env.from_arrow(ROWS).write_records(path, storage_options=options)
+        env.execute()
+        found = env.read_records(path)
+        assert "3 000 rows" in found.explain() and "manifest" in found.explain()
+        assert ordered(found) == ROWS.to_pylist()
+    with Environment(config={**store.settings, "parallelism.default": 2}) as env:
+        with pytest.raises(PlanError, match="already exists"):
+            env.from_arrow(ROWS).write_records(path)
+            env.execute()
+        env.read_records(path).filter(col("k") == 1).write_records(path, overwrite=True)
+        env.execute()
+        assert ordered(env.read_records(path)) == [row for row in ROWS.to_pylist() if row["k"] == 1]
+        assert env.sql(f"SELECT count(*) AS n FROM '{path}'").to_arrow().to_pylist() == [{"n": 1000}]
+        names = names_in(store, "out/records")
+        assert {name for name in names if not name.startswith("part-")} == {"_SUCCESS", "_drey.json", "_manifest.json"}
+        obstore.delete(store._client, f"out/records/{names[-1]}")
+        with pytest.raises(DataError, match=rf"{names[-1]} is missing, although the manifest lists it"):
+            env.read_records(path)
+        with pytest.raises(PlanError, match="no such folder"):
+            env.read_records("s3://data/out/nothing")
 
 
 @pytest.mark.quick

@@ -29,7 +29,7 @@ SCHEMA = pa.schema({"k": pa.int64(), "t": pa.string()})
 
 def part_of(staging, numbers, name="attempt-00000.parquet", schema=SCHEMA):
     columns = {"k": pa.array(numbers, pa.int64()), "t": pa.array([f"t{number}" for number in numbers], pa.string())}
-    writer = RecordsWriter(schema, staging / name)
+    writer = RecordsWriter(schema, str(staging / name))
     writer.write(pa.record_batch([columns[field.name].cast(field.type) for field in schema], schema=schema))
     rows, size_bytes, statistics = writer.finish()
     return WrittenPart(name, rows, size_bytes, statistics)

@@ -234,6 +234,9 @@ class MemoryStore(MemoryFileSystem):
         for path in paths:
             self._request("delete", path, lambda path=path: self.files.pop(path, None))
 
+    def abort_uploads(self, folder):
+        return 0
+
     def has_below(self, folder):
         return any(self.below(folder))
 

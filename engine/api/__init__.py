@@ -57,7 +57,8 @@ cached_rows.py         cache: rows that later jobs read
 runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
-table_targets.py       delta: a table that is changed; optimize_calls.py: its small files together
+table_targets.py       delta: a table that is changed; table_rows.py: rows on their way into it
+optimize_calls.py      small files of a table together
 bad_rows.py            malformed rows that are left out, kept and told
 executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames
 result_stream.py       rows of a job while it runs

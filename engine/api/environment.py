@@ -286,7 +286,7 @@ class Environment(SourceCalls, HasOtherNames):
         if self._target == "spark":
             raise NotYetSupportedError("optimize on target spark; run it on local or cluster")
         use_store_settings(self._configuration.storage_texts())
-        return optimized(target, sort_by, target_file_size, self.parallelism, self.run_to_sink)
+        return optimized(self, target, sort_by, target_file_size)
 
     def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:
         """Run what a node needs, into one output and no other; ``what`` is said of the job."""

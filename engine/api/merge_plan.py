@@ -23,11 +23,10 @@ from engine.api.expression import Expr
 from engine.api.expressions import col, count, lit, max_, min_
 from engine.api.logical_node import LogicalNode
 from engine.api.merge_clauses import IN_SOURCE, SOURCE, TARGET, Clause, MergeClauses, Sides
-from engine.api.output_calls import sorted_sink
+from engine.api.table_rows import table_rows
 from engine.errors import ConfigurationError, DataError, SchemaError
-from engine.graph.merge_action import INSERTED
+from engine.graph.merge_action import ACTION, FILE, INSERTED
 from engine.graph.plan import Source
-from engine.graph.sort_key import SortKey
 
 if TYPE_CHECKING:
     from engine.formats.source_format import FoundSource
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from engine.graph.expression import Expression
 
 _CALL: Final = "merge_into"
-_FILE, _ACTION, _COUNT = "target file", "merge action", "rows of the source"
+_COUNT: Final = "rows of the source"
 
 
 class MergeResult(NamedTuple):
@@ -93,21 +92,21 @@ class _Merge:
         inserted, updated, deleted = (int(facts.get(f"rows_{word}", 0)) for word in ("inserted", "updated", "deleted"))
         return MergeResult(inserted, updated, deleted, rewritten, int(facts.get("version", self._version.version)))
 
-    def _rows_of(self, found: FoundSource) -> Any:
+    def _data_set(self, found: FoundSource) -> Any:
         spec, statistics, schema = found
         return self._source._with(LogicalNode(Source(spec, statistics), (), schema))
 
     def _written(self, rows: Any, removed: Sequence[str]) -> dict[str, Any]:
         """Write rows into the place of files, at once; return what the output tells of itself."""
-        spec = self._version.rewrite(removed, _ACTION, changes_data=True)
-        (node,) = sorted_sink(rows._node, spec, tuple(map(SortKey, spec.partition_by))).inputs
-        return dict(rows._environment.run_to_sink(node, spec, _CALL).outputs[0].facts)
+        output = self._version.rewrite(removed, merges=True, changes_data=True)
+        node = table_rows(rows._node, output, _CALL)
+        return dict(rows._environment.run_to_sink(node, output.spec, _CALL).outputs[0].facts)
 
     # ---- files that are touched
 
     def _possible(self, names: Sequence[str], *, has_file: bool = False) -> Any:
         """Return columns of the table's rows whose keys lie between those of the source."""
-        rows = self._rows_of(self._version.rows(_FILE if has_file else ""))
+        rows = self._version.rows(self._data_set, has_file=has_file)
         for key, (low, high) in self._bounds.items():
             rows = rows.filter((col(key) >= low) & (col(key) <= high))
         return rows.select(*names)
@@ -152,21 +151,21 @@ class _Merge:
         if self._clauses.matched.where is not None:
             self._check_matches()
             return self._touched_by(self._clauses.matched.where)
-        pairs = self._possible([*self._keys, _FILE], has_file=True).join(self._source_keys(), on=self._keys)
-        found = pairs.group_by(_FILE).agg(**{_COUNT: max_(_COUNT)}).to_arrow().to_pylist()
+        pairs = self._possible([*self._keys, FILE], has_file=True).join(self._source_keys(), on=self._keys)
+        found = pairs.group_by(FILE).agg(**{_COUNT: max_(_COUNT)}).to_arrow().to_pylist()
         if any(each[_COUNT] > 1 for each in found):
             self._check_matches()
-        return sorted(each[_FILE] for each in found)
+        return sorted(each[FILE] for each in found)
 
     def _touched_by(self, where: Expression) -> list[str]:
         """Return the files with a row for which a condition over both sides is true."""
-        left = self._possible([*self._version.schema.names, _FILE], has_file=True)
-        pairs = _renamed(left, TARGET, but=_FILE).join(
+        left = self._possible([*self._version.schema.names, FILE], has_file=True)
+        pairs = _renamed(left, TARGET, but=FILE).join(
             _renamed(self._known_keys(), SOURCE),
             left_on=[TARGET + key for key in self._keys],
             right_on=[SOURCE + key for key in self._keys],
         )
-        found: list[str] = pairs.filter(Expr(where)).select(_FILE).distinct().to_arrow().column(_FILE).to_pylist()
+        found: list[str] = pairs.filter(Expr(where)).select(FILE).distinct().to_arrow().column(FILE).to_pylist()
         return sorted(found)
 
     # ---- rows that are written
@@ -177,20 +176,20 @@ class _Merge:
         if self._clauses.not_matched.where is not None:
             rows = rows.filter(Expr(self._clauses.not_matched.where))
         columns = {name: self._clauses.inserted(name) for name in self._version.schema.names}
-        return rows.select(**columns, **{_ACTION: lit(INSERTED)})
+        return rows.select(**columns, **{ACTION: lit(INSERTED)})
 
     def _rewritten(self, touched: Sequence[str]) -> Any:
         """Return the rows of files as they are then, and those that are new."""
-        there = self._rows_of(self._version.rows(paths=touched))
+        there = self._version.rows(self._data_set, touched)
         pairs = _renamed(there, TARGET).join(
             _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)}),
             left_on=[TARGET + key for key in self._keys],
             right_on=[SOURCE + key for key in self._keys],
             how="left",
         )
-        pairs = pairs.with_columns(**{_ACTION: self._clauses.action()})
-        columns = {name: self._clauses.column(name, _ACTION) for name in self._version.schema.names}
-        rows = pairs.select(**columns, **{_ACTION: col(_ACTION)})
+        pairs = pairs.with_columns(**{ACTION: self._clauses.action()})
+        columns = {name: self._clauses.column(name, ACTION) for name in self._version.schema.names}
+        rows = pairs.select(**columns, **{ACTION: col(ACTION)})
         if self._clauses.not_matched.action is None:
             return rows
         return rows.union(self._inserted(there.select(*self._keys)))

@@ -10,19 +10,19 @@ Held by: tests/delta_tables/test_optimize.py
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from engine.api.logical_node import LogicalNode
-from engine.api.output_calls import sorted_sink
 from engine.api.projections import check_columns
+from engine.api.table_rows import table_rows
 from engine.config.sizes import parse_size
 from engine.graph.plan import Source
-from engine.graph.sort_key import SortKey
 
 if TYPE_CHECKING:
+    from engine.formats.source_format import FoundSource
     from engine.formats.table_target import TableFile, TableTarget
 
 _CALL: Final = "optimize"
@@ -42,16 +42,12 @@ class OptimizeResult(NamedTuple):
 
 
 def optimized(
+    environment: Any,
     target: TableTarget,
     sort_by: str | Sequence[str] | None,
     target_file_size: int | str | None,
-    parallelism: int,
-    run: Callable[[LogicalNode, Any, str], Any],
 ) -> OptimizeResult:
-    """Write files of a table anew.
-
-    parallelism: subtasks that there may be; ``run``: runs a node into a sink.
-    """
+    """Write files of a table anew, in an Environment."""
     version = target.at_present(_CALL)
     wanted = parse_size(target_file_size, "target_file_size") if target_file_size else FILE_BYTES
     order = [sort_by] if isinstance(sort_by, str) else list(sort_by or ())
@@ -60,15 +56,19 @@ def optimized(
     removed = _chosen(files, wanted, is_sorted=bool(order))
     if not removed:
         return OptimizeResult(0, 0, version.version)
-    spec = replace(version.rewrite(removed, changes_data=False), target_file_bytes=wanted)
-    source, statistics, schema = version.rows(paths=removed)
-    keys = tuple(SortKey(name) for name in dict.fromkeys((*spec.partition_by, *order)))
+    output = version.rewrite(removed, merges=False, changes_data=False)
+    spec = replace(output.spec, target_file_bytes=wanted)
+    keys = tuple(dict.fromkeys((*spec.partition_by, *order))) if order else output.order
     # Each subtask makes a file of its own.
     size_bytes = sum(file.size_bytes for file in files if file.path in {*removed})
-    subtasks = min(parallelism, max(1, -(-size_bytes // wanted)))
-    node = LogicalNode(Source(source, statistics), (), schema, parallelism=subtasks)
-    (rows,) = sorted_sink(node, spec, keys).inputs
-    facts = run(rows, spec, _CALL).outputs[0].facts
+    subtasks = min(environment.parallelism, max(1, -(-size_bytes // wanted)))
+
+    def data_set(found: FoundSource) -> Any:
+        source, statistics, schema = found
+        return environment._data_set(LogicalNode(Source(source, statistics), (), schema, parallelism=subtasks))
+
+    rows = table_rows(version.rows(data_set, removed)._node, output._replace(spec=spec, order=keys), _CALL)
+    facts = environment.run_to_sink(rows, spec, _CALL).outputs[0].facts
     return OptimizeResult(len(removed), int(facts["files_added"]), int(facts["version"]))
 
 

@@ -8,7 +8,7 @@ Held by: tests/delta_tables/test_merge.py
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +21,8 @@ from engine.delta_tables.table_write import TableWrite, encoded, required_names
 from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import local_path
 from engine.formats.source_format import FoundSource
-from engine.formats.table_target import TableFile
+from engine.formats.table_target import TableFile, TableOutput
+from engine.graph.merge_action import FILE
 from engine.graph.source_spec import FormatSource, SinkSpec
 
 
@@ -69,18 +70,31 @@ class DeltaVersion(NamedTuple):
         """Return the files."""
         return [file for _, file in self.log_files.values()]
 
-    def rows(self, file_column: str = "", paths: Collection[str] | None = None) -> FoundSource:
+    @property
+    def deletes_rows(self) -> bool:
+        """Whether rows are deleted by their places."""
+        return False
+
+    def rows(
+        self,
+        data_set: Callable[[FoundSource], Any],
+        paths: Collection[str] | None = None,
+        *,
+        has_file: bool = False,
+        has_place: bool = False,
+    ) -> Any:
         """Return the rows of some files, None for all."""
+        assert not has_place, "rows are not deleted by their places"
         spec, statistics, _ = self.found
         assert isinstance(spec, FormatSource)
         if paths is not None:
             spec, statistics = with_paths(spec, statistics, paths)
-        if file_column:
-            spec = with_file_column(spec, file_column)
-        return spec, statistics, plain_schema_of(spec)
+        if has_file:
+            spec = with_file_column(spec, FILE)
+        return data_set((spec, statistics, plain_schema_of(spec)))
 
-    def rewrite(self, removed: Sequence[str], action: str = "", *, changes_data: bool) -> SinkSpec:
-        """Return a sink that puts its rows into the place of files."""
+    def rewrite(self, removed: Sequence[str], *, merges: bool, changes_data: bool) -> TableOutput:
+        """Return the output of rows that go into the place of files."""
         write = TableWrite(
             "rewrite",
             self.known,
@@ -89,7 +103,7 @@ class DeltaVersion(NamedTuple):
             removed=tuple(self.log_files[path][0] for path in removed),
             version=self.version,
             changes_data=changes_data,
-            action=action,
+            merges=merges,
         )
         spec = SinkSpec("delta", self.name, mode="rewrite", options=encoded(write))
-        return replace(spec, partition_by=self.partition_by)
+        return TableOutput(replace(spec, partition_by=self.partition_by), order=self.partition_by)

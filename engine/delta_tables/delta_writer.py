@@ -11,11 +11,9 @@ import pyarrow as pa
 from engine.delta_tables.file_statistics import ValueNotes, file_statistics
 from engine.delta_tables.table_types import stored_schema
 from engine.errors import DataError
-from engine.graph.merge_action import COUNTED, DELETED
+from engine.formats.merged_rows import MergedRows
 from engine.parquet.writer import ParquetWriter
 from engine.records.arrow_functions import pc
-from engine.records.kept_rows import kept_rows
-from engine.records.plain_scalars import scalar_of
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
@@ -28,16 +26,15 @@ class WrittenFile(msgspec.Struct, frozen=True):
 
 
 class DeltaWriter:
-    """Writes one file; rows of a merge say what becomes of them in the column ``action``."""
+    """Writes one file."""
 
     def __init__(
-        self, schema: pa.Schema, path: str, wanted_bytes: int, action: str, former: DeltaWriter | None = None
+        self, schema: pa.Schema, path: str, wanted_bytes: int, merges: bool, former: DeltaWriter | None = None
     ) -> None:
-        self._action = action
-        self._call = "merge_into" if action else "write_delta"
-        self._schema = stored_schema(pa.schema([field for field in schema if field.name != action]), self._call)
+        self._merged = MergedRows(schema) if merges else None
+        self._call = "write_delta" if self._merged is None else "merge_into"
+        self._schema = stored_schema(schema if self._merged is None else self._merged.schema, self._call)
         self._notes = ValueNotes(self._schema)
-        self._counts = dict.fromkeys(COUNTED.values(), 0) if action else {}
         known = None if former is None else former._writer
         self._writer: ParquetWriter = ParquetWriter(self._schema, path, wanted_bytes=wanted_bytes, former=known)
 
@@ -48,28 +45,21 @@ class DeltaWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; those that a merge deletes are counted alone."""
-        if self._action:
-            batch = self._left(batch)
+        if self._merged is not None:
+            batch = self._merged.left(batch)
         if not batch.schema.equals(self._schema):
             arrays = [_cast(batch.column(field.name), field, self._call) for field in self._schema]
             batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         self._notes.add(batch)
         self._writer.write(batch)
 
-    def _left(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        actions = batch.column(self._action)
-        for action, name in COUNTED.items():
-            self._counts[name] += pc.sum(pc.equal(actions, scalar_of(action, actions.type))).as_py() or 0
-        rows = batch.select(self._schema.names)
-        mask = pc.not_equal(actions, scalar_of(DELETED, actions.type))
-        return rows if mask.true_count == len(mask) else kept_rows(rows, mask)
-
     def finish(self) -> tuple[int, int, str]:
         """Complete the file; return (rows, bytes, what is known of it)."""
         rows, size_bytes, _ = self._writer.finish()
         assert self._writer.footer is not None, "not finished"
         statistics = file_statistics(self._writer.footer, self._notes)
-        return rows, size_bytes, msgspec.json.encode(WrittenFile(statistics, self._counts)).decode()
+        counts = {} if self._merged is None else self._merged.counts
+        return rows, size_bytes, msgspec.json.encode(WrittenFile(statistics, counts)).decode()
 
     def abort(self) -> None:
         """Close and remove the file; does nothing after ``finish``."""

@@ -34,8 +34,8 @@ class TableWrite(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = -1
     #: flag of rows that are others than before, which an optimization does not make
     changes_data: bool = True
-    #: column of actions, which is not written: the rows that they are counted of; "": all rows are written
-    action: str = ""
+    #: flag of rows that have the columns of a merge
+    merges: bool = False
 
 
 def required_names(schema: dict[str, Any], keys: Collection[str]) -> tuple[str, ...]:

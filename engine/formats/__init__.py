@@ -8,6 +8,7 @@ held_states.py         states of places that change, which a job holds while it 
 output_check.py        the outputs of a job: where each lands, and which are refused
 split_pruning.py       splits that a filter leaves, by bounds of their values
 table_target.py        tables that jobs change in place: merges and optimizations ask them
+merged_rows.py         rows of a merge in a writer: those that are written, and what becomes of others
 
 The entries lie beside their readers: ``engine/csv/csv_format.py``, ``engine/parquet/parquet_format.py``, and the
 modules ``*_format.py`` of ``engine/connectors``.

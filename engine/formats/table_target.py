@@ -1,22 +1,25 @@
 """Tables that jobs change in place: what ``merge_into`` and ``env.optimize`` ask of one, of whatever format it is.
 
-    delta("folder")  ─► TableTarget.at_present(call) ─► TableVersion: columns, files, rows of some files, and a sink
-                                                        that puts a job's rows into the place of files
+    delta("folder")   ─► TableTarget.at_present(call) ─► TableVersion: columns, files, rows of some files, and a sink
+    iceberg("db.t")                                      that puts a job's rows into the place of files, or of rows
+
+Rows on their way into such a sink have columns that say what becomes of them (``engine.graph.merge_action``), and a
+writer's ``MergedRows`` takes these from them.
 
 Held by: tests/delta_tables/test_merge.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.formats.source_format import FoundSource
+from engine.graph.expression import NamedExpression
+from engine.graph.source_spec import SinkSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from engine.graph.source_spec import SinkSpec
 
 
 class TableFile(NamedTuple):
@@ -27,6 +30,16 @@ class TableFile(NamedTuple):
     size_bytes: int
     #: a value that files of one partition share
     partition: str
+
+
+class TableOutput(NamedTuple):
+    """A sink of a table, and the form in which it takes rows."""
+
+    spec: SinkSpec
+    #: columns behind those of the table, computed from them: the values of hidden partitions
+    partitions: tuple[NamedExpression, ...] = ()
+    #: columns in whose order rows are
+    order: tuple[str, ...] = ()
 
 
 class TableVersion(Protocol):
@@ -48,24 +61,38 @@ class TableVersion(Protocol):
         ...
 
     @property
-    def partition_by(self) -> tuple[str, ...]:
-        """Columns by which rows that are written are to be sorted."""
+    def deletes_rows(self) -> bool:
+        """Whether a merge deletes rows by their places in files (merge-on-read), in place of writing files anew."""
         ...
 
     def files(self) -> Sequence[TableFile]:
         """Return the files."""
         ...
 
-    def rows(self, file_column: str = "", paths: Collection[str] | None = None) -> FoundSource:
-        """Return the rows of some files, None for all; each with its file in a column of that name, if it has one."""
+    def rows(
+        self,
+        data_set: Callable[[FoundSource], Any],
+        paths: Collection[str] | None = None,
+        *,
+        has_file: bool = False,
+        has_place: bool = False,
+    ) -> Any:
+        """Return the rows of files as a data set.
+
+        Args:
+            data_set: makes one of a source.
+            paths: of the files, None for all.
+            has_file: whether each row has its file in the column ``merge_action.FILE``.
+            has_place: whether it has its place in the file, from 0 on, in ``merge_action.POSITION``.
+        """
         ...
 
-    def rewrite(self, removed: Sequence[str], action: str = "", *, changes_data: bool) -> SinkSpec:
-        """Return a sink that puts its rows into the place of files.
+    def rewrite(self, removed: Sequence[str], *, merges: bool, changes_data: bool) -> TableOutput:
+        """Return the output of rows that go into the place of files.
 
         Args:
             removed: paths of files, which are not of the table any more.
-            action: column that says what becomes of a row, which is counted by it (``engine.graph.merge_action``).
+            merges: whether rows have the columns of a merge.
             changes_data: whether the table has other rows then.
         """
         ...

@@ -1,4 +1,8 @@
-"""The actions of a merge: the numbers in the column by which a sink knows what becomes of a row.
+"""The columns of rows that a merge sends to a sink, by which it knows what becomes of them; they are not written.
+
+    ACTION       KEPT, INSERTED, UPDATED, DELETED
+    FILE         with merges that delete rows by their places: the file of the row that an UPDATED or DELETED one is of,
+    POSITION     and its place there; a row that is UPDATED is written as a new one then, and the old one deleted
 
 Held by: tests/delta_tables/test_merge.py
 """
@@ -7,6 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
+ACTION: Final = "merge action"
+FILE: Final = "target file"
+POSITION: Final = "target position"
 #: a row as it was, a new one, one with other values, and one that goes, which is not written
 KEPT, INSERTED, UPDATED, DELETED = range(4)
 #: facts of an output, by action

@@ -72,7 +72,7 @@ CONFINED = {
     "deltalake": frozenset({"delta_tables"}),
     "pyiceberg": frozenset({"iceberg"}),
     "pyiceberg_core": frozenset({"expressions"}),
-    "pyroaring": frozenset({"iceberg"}),
+    "pyroaring": frozenset({"formats", "iceberg"}),
     "duckdb": frozenset[str](),
     "polars": frozenset({"api"}),
     "aiohttp": frozenset({"rpc"}),

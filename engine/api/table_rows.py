@@ -1,0 +1,22 @@
+"""Rows on their way into a table that a job changes: values of hidden partitions behind them, in the table's order.
+
+Held by: tests/delta_tables/test_merge.py
+"""
+
+from __future__ import annotations
+
+from engine.api.logical_node import LogicalNode
+from engine.api.output_calls import sorted_sink
+from engine.api.projections import project_node
+from engine.formats.table_target import TableOutput
+from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.sort_key import SortKey
+
+
+def table_rows(rows: LogicalNode, output: TableOutput, call: str) -> LogicalNode:
+    """Return rows in the form in which an output takes them."""
+    if output.partitions:
+        own = [NamedExpression(name, ColumnRef(name)) for name in rows.schema.names]
+        rows = project_node(rows, [*own, *output.partitions], call)
+    (node,) = sorted_sink(rows, output.spec, tuple(map(SortKey, output.order))).inputs
+    return node

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
         variance_pop,
         when,
     )
-    from engine.api.table_targets import delta
+    from engine.api.table_targets import delta, iceberg
     from engine.api.udfs import udf
     from engine.api.windows import (
         cume_dist,
@@ -136,6 +136,7 @@ _HOMES = {
     "JobResult": "engine.client.job_result",
     "JoinHint": "engine.graph.plan",
     "delta": "engine.api.table_targets",
+    "iceberg": "engine.api.table_targets",
     "Row": "engine.functions.row",
     "udf": "engine.api.udfs",
     **dict.fromkeys(_WINDOW_FUNCTIONS, "engine.api.windows"),
@@ -186,6 +187,7 @@ __all__ = [
     "greatest",
     "hash64",
     "histogram",
+    "iceberg",
     "interval",
     "kurtosis",
     "lag",

@@ -16,7 +16,13 @@ _AGGREGATES = tuple(
 _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
-    ("Tables", ("delta",)),
+    (
+        "Tables",
+        (
+            "delta",
+            "iceberg",
+        ),
+    ),
     ("Expressions", ("col", "lit", "when")),
     ("Several values", ("array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "struct")),
     ("Places of rows", ("rand", "row_place")),

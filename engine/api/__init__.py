@@ -17,6 +17,7 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   output_calls.py      write_*; sink_options.py: partitions, order, sizes, what becomes of what is there;
                        added_files.py: whether it is like what is added; delta_calls.py: rows as a table takes them
                        iceberg_output.py: rows on their way into a table of Iceberg
+                       iceberg_version.py: a table of Iceberg that is changed
   result_calls.py      collect, to_arrow, to_batches, count, show, explain
 projections.py         select, with_columns, drop, rename
 joins.py               join, union

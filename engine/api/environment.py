@@ -165,7 +165,7 @@ class Environment(SourceCalls, HasOtherNames):
 
     def attach(self, name: str, catalog: Any) -> None:
         """Give a catalog of Iceberg, as ``read_iceberg`` takes it, a name for SQL: ``FROM name.db.table``."""
-        from engine.iceberg.tables import load_catalog
+        from engine.iceberg_tables.tables import load_catalog
 
         if not isinstance(name, str) or not name.isidentifier():
             raise SchemaError(f"attach({name!r}): expected a name of letters, digits and _")
@@ -277,9 +277,10 @@ class Environment(SourceCalls, HasOtherNames):
         sort_by: str | Sequence[str] | None = None,
         target_file_size: int | str | None = None,
     ) -> OptimizeResult:
-        """Write small files of a table, ``delta("folder")``, together into larger ones, at once, by one commit.
+        """Write small files of a table together into larger ones, at once, by one commit.
 
-        ``sort_by``: all files are written, each partition in that order; ``target_file_size``: "128mb" without it.
+        ``target``: ``delta("folder")`` or ``iceberg("db.name", catalog)``. ``sort_by``: all files are written, each
+        partition in that order; ``target_file_size``: "128mb" without it.
         """
         from engine.api.optimize_calls import optimized
 

@@ -6,12 +6,12 @@ Ranges of the sort are shipped, so that a subtask writes one partition after the
 partitions there are. With a target size that the user gives, rows are sorted by their places last: ranges may end
 within a partition then, and a large one is written by several subtasks.
 
-Held by: tests/iceberg/test_write_iceberg.py
+Held by: tests/iceberg_tables/test_write_iceberg.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engine.api.expressions import col, lit
@@ -23,8 +23,8 @@ from engine.graph.expression import Call, ColumnRef, NamedExpression
 from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
-from engine.iceberg.write_options import encoded
-from engine.iceberg.write_plan import WritePlan, WriteRequest, write_plan
+from engine.iceberg_tables.write_options import encoded
+from engine.iceberg_tables.write_plan import WritePlan, WriteRequest, write_plan
 from engine.parquet.writer import check_compression
 from engine.records.key_types import is_key_type, key_remedy
 
@@ -86,10 +86,14 @@ def _partitioned(rows: LogicalNode, plan: WritePlan) -> LogicalNode:
     if not plan.hidden:
         return rows
     named = [NamedExpression(name, ColumnRef(name)) for name in rows.schema.names]
+    return project_node(rows, [*named, *partition_values(plan)], _CALL)
+
+
+def partition_values(plan: WritePlan) -> Iterator[NamedExpression]:
+    """Yield the hidden columns with the values of partitions."""
     for each in plan.hidden:
         options: dict[str, Any] = {"transform": each.transform, "width": each.width}
-        named.append(NamedExpression(each.name, Call("partition_transform", (ColumnRef(each.source),), options)))
-    return project_node(rows, named, _CALL)
+        yield NamedExpression(each.name, Call("partition_transform", (ColumnRef(each.source),), options))
 
 
 def _check_order(order: Sequence[SortKey], rows: LogicalNode) -> None:

@@ -7,7 +7,7 @@
 
     a row is deleted where a delete of its key, null equal to null, in its partition or of all, is newer than its file
 
-Held by: tests/iceberg/test_equality_deletes.py
+Held by: tests/iceberg_tables/test_equality_deletes.py
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from engine.api.aggregates import max_
 from engine.api.expressions import col
 from engine.formats.source_format import FoundSource
-from engine.iceberg.iceberg_source import PARTITION, SEQUENCE, EqualityDeletes, IcebergScan
+from engine.iceberg_tables.iceberg_source import PARTITION, SEQUENCE, EqualityDeletes, IcebergScan
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet

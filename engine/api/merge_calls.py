@@ -31,11 +31,12 @@ class MergeCalls(Calls):
         when_not_matched: Clause = "insert",
         when_not_matched_by_source: Clause = "ignore",
     ) -> MergeResult:
-        """Merge these rows into a table at once, by one commit: ``target`` is ``delta("folder")``.
+        """Merge these rows into a table at once, by one commit.
 
-        ``on``: key columns of both sides. ``when_matched``: "update" takes the values of these rows, "delete",
-        "ignore", or a dict: ``{"set": {"price": col("source.price")}, "where": condition}`` or ``{"delete": True,
-        "where": condition}``. ``when_not_matched``: "insert", "ignore", or ``{"values": {...}, "where": condition}``.
+        ``target``: ``delta("folder")`` or ``iceberg("db.name", catalog)``. ``on``: key columns of both sides.
+        ``when_matched``: "update" takes the values of these rows, "delete", "ignore", or a dict:
+        ``{"set": {"price": col("source.price")}, "where": condition}`` or ``{"delete": True, "where": condition}``.
+        ``when_not_matched``: "insert", "ignore", or ``{"values": {...}, "where": condition}``.
         ``when_not_matched_by_source``, for rows of the table alone: "ignore", "delete", or a dict as of
         ``when_matched``. Expressions name columns ``source.x`` and ``target.x``. Two of these rows with the key of one
         row of the table are a DataError; null keys match nothing.

@@ -8,6 +8,9 @@ The joins are those of every job, so that they keep to its memory whatever the s
 are not touched, unless rows that the source does not have are changed, too. Where rows are only inserted no file is.
 The source is read in each step, so that its rows must be the same each time.
 
+Where the table deletes rows by their places, the third step is all: changed rows, with the places of the old ones, and
+new ones go into new files, and the places into files of deletes.
+
 Held by: tests/delta_tables/test_merge.py
 """
 
@@ -25,7 +28,7 @@ from engine.api.logical_node import LogicalNode
 from engine.api.merge_clauses import IN_SOURCE, SOURCE, TARGET, Clause, MergeClauses, Sides
 from engine.api.table_rows import table_rows
 from engine.errors import ConfigurationError, DataError, SchemaError
-from engine.graph.merge_action import ACTION, FILE, INSERTED
+from engine.graph.merge_action import ACTION, FILE, INSERTED, KEPT, POSITION
 from engine.graph.plan import Source
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from engine.graph.expression import Expression
 
 _CALL: Final = "merge_into"
+_PLACES: Final = (FILE, POSITION)
 _COUNT: Final = "rows of the source"
 
 
@@ -83,6 +87,8 @@ class _Merge:
             if self._clauses.not_matched.action is None:
                 return self._result({}, 0)
             return self._result(self._written(self._inserted(self._possible(self._keys)), []), 0)
+        if self._version.deletes_rows:
+            return self._result(self._written(self._marked(), []), 0)
         touched = self._touched()
         if not touched and self._clauses.not_matched.action is None:
             return self._result({}, 0)
@@ -98,15 +104,16 @@ class _Merge:
 
     def _written(self, rows: Any, removed: Sequence[str]) -> dict[str, Any]:
         """Write rows into the place of files, at once; return what the output tells of itself."""
-        output = self._version.rewrite(removed, merges=True, changes_data=True)
+        looked_for = None if self._clauses.by_source.action is not None else self._bounds or None
+        output = self._version.rewrite(removed, looked_for, merges=True, changes_data=True)
         node = table_rows(rows._node, output, _CALL)
         return dict(rows._environment.run_to_sink(node, output.spec, _CALL).outputs[0].facts)
 
     # ---- files that are touched
 
-    def _possible(self, names: Sequence[str], *, has_file: bool = False) -> Any:
+    def _possible(self, names: Sequence[str], *, has_file: bool = False, has_place: bool = False) -> Any:
         """Return columns of the table's rows whose keys lie between those of the source."""
-        rows = self._version.rows(self._data_set, has_file=has_file)
+        rows = self._version.rows(self._data_set, has_file=has_file, has_place=has_place)
         for key, (low, high) in self._bounds.items():
             rows = rows.filter((col(key) >= low) & (col(key) <= high))
         return rows.select(*names)
@@ -135,6 +142,8 @@ class _Merge:
     def _check_matches(self) -> None:
         """Raise DataError where several rows of the source have the key of one of the table."""
         twice = self._source_keys().filter(col(_COUNT) > 1)
+        if self._version.deletes_rows and not twice.limit(1).to_arrow().num_rows:
+            return
         found = self._possible(self._keys).join(twice, on=self._keys).limit(1).to_arrow().to_pylist()
         if found:
             key = ", ".join(f"{name}={found[0][name]!r}" for name in self._keys)
@@ -160,11 +169,7 @@ class _Merge:
     def _touched_by(self, where: Expression) -> list[str]:
         """Return the files with a row for which a condition over both sides is true."""
         left = self._possible([*self._version.schema.names, FILE], has_file=True)
-        pairs = _renamed(left, TARGET, but=FILE).join(
-            _renamed(self._known_keys(), SOURCE),
-            left_on=[TARGET + key for key in self._keys],
-            right_on=[SOURCE + key for key in self._keys],
-        )
+        pairs = self._pairs(left, _renamed(self._known_keys(), SOURCE), "inner")
         found: list[str] = pairs.filter(Expr(where)).select(FILE).distinct().to_arrow().column(FILE).to_pylist()
         return sorted(found)
 
@@ -181,23 +186,43 @@ class _Merge:
     def _rewritten(self, touched: Sequence[str]) -> Any:
         """Return the rows of files as they are then, and those that are new."""
         there = self._version.rows(self._data_set, touched)
-        pairs = _renamed(there, TARGET).join(
-            _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)}),
-            left_on=[TARGET + key for key in self._keys],
-            right_on=[SOURCE + key for key in self._keys],
-            how="left",
-        )
-        pairs = pairs.with_columns(**{ACTION: self._clauses.action()})
-        columns = {name: self._clauses.column(name, ACTION) for name in self._version.schema.names}
-        rows = pairs.select(**columns, **{ACTION: col(ACTION)})
+        rows = self._changed(there, "left").select(*self._version.schema.names, ACTION)
         if self._clauses.not_matched.action is None:
             return rows
         return rows.union(self._inserted(there.select(*self._keys)))
 
+    def _marked(self) -> Any:
+        """Return the rows that change or go, with their places, and those that are new."""
+        self._check_matches()
+        names = self._version.schema.names
+        by_source = self._clauses.by_source.action is not None
+        if by_source:
+            there = self._version.rows(self._data_set, has_file=True, has_place=True)
+        else:
+            there = self._possible([*names, FILE, POSITION], has_file=True, has_place=True)
+        rows = self._changed(there, "left" if by_source else "inner").filter(col(ACTION) != KEPT)
+        rows = rows.select(*names, ACTION, FILE, POSITION)
+        if self._clauses.not_matched.action is None:
+            return rows
+        inserted = self._inserted(self._possible(self._keys))
+        return rows.union(inserted.with_columns(**{FILE: lit(None, pa.string()), POSITION: lit(None, pa.int64())}))
 
-def _renamed(rows: Any, side: str, but: str = "") -> Any:
-    """Return rows with the side in front of the names of columns."""
-    return rows.select(**{name if name == but else side + name: col(name) for name in rows.schema.names})
+    def _changed(self, there: Any, how: str) -> Any:
+        """Return rows of the table as they are then, with what becomes of them, and where they are if that is known."""
+        source = _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)})
+        pairs = self._pairs(there, source, how).with_columns(**{ACTION: self._clauses.action()})
+        columns = {name: self._clauses.column(name, ACTION) for name in self._version.schema.names}
+        return pairs.select(**columns, **{name: col(name) for name in (ACTION, *_PLACES) if name in pairs.schema.names})
+
+    def _pairs(self, there: Any, source: Any, how: str) -> Any:
+        """Return rows of the table beside those of the source with the same keys."""
+        left_on, right_on = ([side + key for key in self._keys] for side in (TARGET, SOURCE))
+        return _renamed(there, TARGET).join(source, left_on=left_on, right_on=right_on, how=how)
+
+
+def _renamed(rows: Any, side: str) -> Any:
+    """Return rows with the side in front of the names of columns, but for those of their places."""
+    return rows.select(**{name if name in _PLACES else side + name: col(name) for name in rows.schema.names})
 
 
 def _has_order(data_type: Any) -> bool:

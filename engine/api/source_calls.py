@@ -329,8 +329,8 @@ class SourceCalls(ABC):
         opened; deleted rows do not come out, also those that are deleted by equal values.
         """
         from engine.api.iceberg_rows import iceberg_rows
-        from engine.iceberg.iceberg_source import iceberg_scan
-        from engine.iceberg.tables import load_table, placed_errors, schema_of, snapshot_of
+        from engine.iceberg_tables.iceberg_source import iceberg_scan
+        from engine.iceberg_tables.tables import load_table, placed_errors, schema_of, snapshot_of
 
         call = "read_iceberg"
         if self.target == "spark":

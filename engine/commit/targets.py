@@ -25,7 +25,7 @@ GROUP: Final = "drey.targets"
 #: name of a target: module, class
 TARGET_PLACES: Final = {
     "folder": ("engine.commit.folder_target", "FolderTarget"),
-    "iceberg": ("engine.iceberg.iceberg_target", "IcebergTarget"),
+    "iceberg": ("engine.iceberg_tables.iceberg_target", "IcebergTarget"),
     "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),
     "sqlite": ("engine.databases.sqlite_target", "SqliteTarget"),
     "store": ("engine.commit.store_target", "StoreTarget"),

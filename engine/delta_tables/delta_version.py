@@ -8,7 +8,7 @@ Held by: tests/delta_tables/test_merge.py
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -93,7 +93,14 @@ class DeltaVersion(NamedTuple):
             spec = with_file_column(spec, FILE)
         return data_set((spec, statistics, plain_schema_of(spec)))
 
-    def rewrite(self, removed: Sequence[str], *, merges: bool, changes_data: bool) -> TableOutput:
+    def rewrite(
+        self,
+        removed: Sequence[str],
+        looked_for: Mapping[str, tuple[Any, Any]] | None = None,
+        *,
+        merges: bool,
+        changes_data: bool,
+    ) -> TableOutput:
         """Return the output of rows that go into the place of files."""
         write = TableWrite(
             "rewrite",

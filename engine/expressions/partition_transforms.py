@@ -5,7 +5,7 @@
 A null stays null, and ``void`` is null of any value. Buckets are those of Murmur3, the same for int32 and int64.
 
 Source: Iceberg's specification, "Partition Transforms" and "Appendix B: 32-bit Hash Requirements".
-Held by: tests/iceberg/test_transforms.py
+Held by: tests/iceberg_tables/test_transforms.py
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ PLACES: Final = {
     "paths": ("engine.connectors.path_format", "PathFormat"),
     "database": ("engine.databases.database_format", "DatabaseFormat"),
     "delta": ("engine.delta_tables.delta_format", "DeltaFormat"),
-    "iceberg": ("engine.iceberg.iceberg_format", "IcebergFormat"),
+    "iceberg": ("engine.iceberg_tables.iceberg_format", "IcebergFormat"),
 }
 #: format of a sink: module, class
 SINK_PLACES: Final = {
@@ -66,7 +66,7 @@ SINK_PLACES: Final = {
     "discard": ("engine.connectors.passing_format", "DiscardSink"),
     "database": ("engine.databases.database_sink", "DatabaseSink"),
     "delta": ("engine.delta_tables.delta_sink", "DeltaSink"),
-    "iceberg": ("engine.iceberg.iceberg_sink", "IcebergSink"),
+    "iceberg": ("engine.iceberg_tables.iceberg_sink", "IcebergSink"),
 }
 
 

@@ -11,7 +11,7 @@ Held by: tests/delta_tables/test_merge.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.formats.source_format import FoundSource
@@ -87,11 +87,20 @@ class TableVersion(Protocol):
         """
         ...
 
-    def rewrite(self, removed: Sequence[str], *, merges: bool, changes_data: bool) -> TableOutput:
+    def rewrite(
+        self,
+        removed: Sequence[str],
+        looked_for: Mapping[str, tuple[Any, Any]] | None = None,
+        *,
+        merges: bool,
+        changes_data: bool,
+    ) -> TableOutput:
         """Return the output of rows that go into the place of files.
 
         Args:
             removed: paths of files, which are not of the table any more.
+            looked_for: lowest and highest value of columns in all rows that the job has looked for: other writers may
+                change rows beyond them meanwhile. None: it has looked at all rows.
             merges: whether rows have the columns of a merge.
             changes_data: whether the table has other rows then.
         """

@@ -16,7 +16,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 from engine import Environment
 from engine.cli.sql_session import SqlSession
 from engine.errors import EngineError, SchemaError
-from engine.iceberg.folder_catalog import FolderCatalog
+from engine.iceberg_tables.folder_catalog import FolderCatalog
 from engine.minicluster.mini_cluster import close_mini_clusters
 
 

@@ -9,7 +9,7 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   row_calls.py         head, sample, drop_nulls, drop_duplicates, with_row_index and the like
   shape_calls.py       explode, unnest, unpivot
   pivot_calls.py set_calls.py description_calls.py    pivot; intersect, except_; describe
-  join_calls.py        joins, as-of joins
+  join_calls.py        joins, as-of joins; join_arguments.py: their keys, types and hints
   merge_calls.py       merge_into; merge_plan.py: its jobs, merge_clauses.py: what becomes of each row
   functional.py        map, map_partition, co_group and the like, broadcast data sets
   udfs.py              Python functions within expressions
@@ -20,25 +20,10 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
                        iceberg_version.py: a table of Iceberg that is changed
   result_calls.py      collect, to_arrow, to_batches, count, show, explain
 projections.py         select, with_columns, drop, rename
-joins.py               join, union
-join_keys.py           keys of joins: expressions, null-safe ones, names that both sides have
-exact_keys.py          keys of two types: the type in which both are compared exactly
-compared_columns.py    what conditions of joins compare, as columns
-asof_joins.py          asof_join
-null_aware_joins.py    NOT IN by several keys
 aggregates.py          sum_, count and the like, and expressions of them
 value_aggregates.py    aggregates that look at the order of values
-aggregate_columns.py   columns of aggregates, from one operator or from several that are put together
-shared_sums.py         sums of one column plus constants, from one sum
-aggregate_parts.py     aggregates made of several operators
-sorted_parts.py        aggregates of groups whose rows are in an order: lists, quantiles
-aggregate_nodes.py     one aggregate as an operator of the plan
 grouped.py             agg, reduce of groups; grouping_sets.py: rollup, cube; grouped_by.py: both
 windows.py             row_number, lag and the like, over
-window_nodes.py        window functions as operators of the plan
-window_rewrites.py     windows of different values and of two arguments, made of others
-partition_aggregates.py    medians, lists and the like over windows: of groups, joined to their rows
-window_distances.py    distances of range frames in units of their key
 expression.py          Expr and its operators
 chains.py              very many terms of one operator
 written_places.py      the lines of a script that made expressions; uncaught_errors.py: what it shows of an error
@@ -53,10 +38,8 @@ expressions.py         col, lit, when, and all names of expressions
 schema_inference.py    schemas of rows and functions, from type hints or the first rows
 python_functions.py    Python functions as bytes of the plan
 unwritten_outputs.py   write_* without an execute() behind it
-data_set_values.py     scalar, is_in(data_set): joins
 cached_rows.py         cache: rows that later jobs read
 runner.py              what a data set needs of its environment
-logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
 table_targets.py       delta: a table that is changed; table_rows.py: rows on their way into it
 optimize_calls.py      small files of a table together

@@ -21,6 +21,7 @@ from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.literals import make_literal
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
+    EXTREMES_OF_CONDITIONS,
     OF_GROUPS,
     Aggregated,
     Call,
@@ -33,8 +34,6 @@ from engine.graph.expression import (
     replaced,
 )
 
-#: aggregates of conditions for any row, and for all: false is less than true
-EXTREMES_OF_CONDITIONS = {"any": "max", "all": "min"}
 #: aggregates whose result does not change when equal values count once
 _SAME_OF_DISTINCT = frozenset({"min", "max", "bit_and", "bit_or"})
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from engine.api.logical_node import LogicalNode, reachable
 from engine.client.job_listener import is_watched
 from engine.client.job_result import JobResult
 from engine.formats.registry import format_of
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec
+from engine.lowering.logical_node import LogicalNode, reachable
 from engine.user_warnings import warn_user
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from engine.api.logical_node import LogicalNode, reachable
+from engine.lowering.logical_node import LogicalNode, reachable
 
 
 def with_cached(roots: Sequence[LogicalNode]) -> list[LogicalNode]:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from engine.api.expression import Expr
-from engine.api.logical_node import LogicalNode
 from engine.api.other_names import ON_DATA_SETS, HasOtherNames
 from engine.api.python_habits import RowsLater
 from engine.errors import PlanError, SchemaError
 from engine.graph.expression import FromDataSet
 from engine.graph.plan import Limit
+from engine.lowering.logical_node import LogicalNode
 
 if TYPE_CHECKING:
     from engine.api.runner import Runner

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.api.projections import project_node
 from engine.api.sink_options import MODES, with_options
 from engine.errors import ConfigurationError
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.graph.expression import Cast, ColumnRef, NamedExpression
 from engine.graph.source_spec import SinkSpec
+from engine.lowering.projections import project_node
 
 if TYPE_CHECKING:
-    from engine.api.logical_node import LogicalNode
     from engine.api.sink_options import SinkOptions
+    from engine.lowering.logical_node import LogicalNode
 
 #: bytes of a file, where neither the user says it nor there are partitions
 _FILE_BYTES: Final = 128 << 20

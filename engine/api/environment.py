@@ -30,7 +30,6 @@ from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows, warn_of_notes
 from engine.api.cached_rows import above_cached, first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
-from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.other_names import ON_ENVIRONMENTS, HasOtherNames
 from engine.api.planning import analyzed_plan, explain_plan
 from engine.api.query_language import query_reader
@@ -51,6 +50,7 @@ from engine.formats.output_check import check_outputs
 from engine.formats.registry import sink_format_of
 from engine.graph.plan import Operator, Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
+from engine.lowering.logical_node import LogicalNode, build_plan
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.sources.prepared_plan import prepared, with_exact_splits

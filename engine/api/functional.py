@@ -20,14 +20,15 @@ import pyarrow as pa
 
 from engine.api.calls import Calls
 from engine.api.data_types import declared_schema
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import cast_node, check_columns, column_names
+from engine.api.projections import column_names
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import cast_node, check_columns
 
 if TYPE_CHECKING:
     from engine.api.schema_inference import FirstResults
@@ -218,10 +219,10 @@ def co_group_node(
     left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema | None
 ) -> LogicalNode:
     """Return the node of a function over the groups of two nodes."""
-    from engine.api.exact_keys import compared_type
     from engine.api.python_functions import python_function
     from engine.api.schema_inference import function_schema
     from engine.expressions.infer import infer_schema
+    from engine.lowering.exact_keys import compared_type
 
     plain, not_null = output_schema(function_schema("co_group", fn, schema, _no_results), "co_group")
     if not keys or len(set(keys)) < len(keys):

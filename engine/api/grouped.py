@@ -16,17 +16,18 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from engine.api.aggregate_columns import aggregates_node
 from engine.api.calls import Calls
 from engine.api.expression import Expr
 from engine.api.functional import reduce_node
-from engine.api.logical_node import LogicalNode
 from engine.api.other_names import ON_GROUPS, HasOtherNames
-from engine.api.projections import flattened, project_node, to_named
+from engine.api.projections import flattened, to_named
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.expressions.infer import infer_type
 from engine.graph.expression import ColumnRef, NamedExpression, has_aggregate
+from engine.lowering.aggregate_columns import aggregates_node
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import project_node
 from engine.records.key_types import is_key_type, key_remedy
 
 #: type of the data set

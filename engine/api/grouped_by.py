@@ -15,11 +15,11 @@ from engine.api.calls import row_count
 from engine.api.expressions import col
 from engine.api.grouped import GroupedDataSet
 from engine.api.grouping_sets import GroupingSets, cube_sets, named_sets, rollup_sets
-from engine.api.projections import free_name
 from engine.api.relational_calls import RelationalCalls
 from engine.api.row_functions import row_place
 from engine.api.windows import order_keys, over_keys, row_number
 from engine.graph.expression import ColumnRef, OrderedBy
+from engine.lowering.projections import free_name
 
 D = TypeVar("D", bound=RelationalCalls)
 

@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engine.api.expressions import col, lit
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import project_node
 from engine.config.sizes import parse_size
 from engine.errors import SchemaError
 from engine.graph.expression import Call, ColumnRef, NamedExpression
@@ -25,6 +23,8 @@ from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.iceberg_tables.write_options import encoded
 from engine.iceberg_tables.write_plan import WritePlan, WriteRequest, write_plan
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import project_node
 from engine.parquet.writer import check_compression
 from engine.records.key_types import is_key_type, key_remedy
 

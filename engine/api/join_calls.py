@@ -13,7 +13,8 @@ from typing import Any, Self
 from engine.api.calls import Calls
 from engine.api.expression import Expr
 from engine.api.other_options import with_other_options
-from engine.graph.plan import JoinHint
+from engine.errors import SchemaError
+from engine.graph.plan import JoinHint, JoinType
 
 
 @with_other_options
@@ -46,12 +47,20 @@ class JoinCalls(Calls):
         >>> left.join(left, on="k", suffix="_right", null_safe=True).sort("k").collect()
         [Row(k=None, x='b', x_right='b'), Row(k=1, x='a', x_right='a')]
         """
-        from engine.api.join_keys import JoinKeys
-        from engine.api.joins import join_node
+        from engine.api.join_arguments import KeyArguments, join_condition, join_hint, join_keys, join_type
+        from engine.lowering.joins import join_node
 
-        right = self._partner(other, "join")
-        keys = JoinKeys(on, left_on, right_on, null_safe)
-        return self._with(join_node(self._node, right, how, keys, hint, condition, null_aware, suffix))
+        right, kind = self._partner(other, "join"), join_type(how)
+        if null_aware and kind is not JoinType.ANTI:
+            raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
+        arguments = KeyArguments(on, left_on, right_on, null_safe)
+        keys = join_keys(kind, arguments, has_condition=condition is not None)
+        if null_aware and any(keys.null_safe):
+            raise SchemaError(
+                "join: null_aware=True takes a null as unknown, null_safe=True as a value; give one of them"
+            )
+        wanted = join_condition(condition)
+        return self._with(join_node(self._node, right, kind, keys, join_hint(hint), wanted, null_aware, suffix))
 
     def asof_join(
         self,
@@ -80,8 +89,9 @@ class JoinCalls(Calls):
         [Row(at=2, sym='a', size=10, bid=1.5), Row(at=5, sym='b', size=20, bid=2.0),
          Row(at=9, sym='a', size=30, bid=None)]
         """
-        from engine.api.asof_joins import AsofMatch, asof_node
+        from engine.api.join_arguments import AsofArguments, asof_join_by
+        from engine.lowering.asof_joins import asof_node
 
         right = self._partner(other, "asof_join")
-        match = AsofMatch(on, left_on, right_on, by, direction, tolerance, not allow_exact_matches)
-        return self._with(asof_node(self._node, right, match, suffix))
+        arguments = AsofArguments(on, left_on, right_on, by, direction, tolerance, allow_exact_matches)
+        return self._with(asof_node(self._node, right, asof_join_by(arguments, suffix)))

@@ -24,12 +24,12 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.expressions import col, count, lit, max_, min_
-from engine.api.logical_node import LogicalNode
 from engine.api.merge_clauses import IN_SOURCE, SOURCE, TARGET, Clause, MergeClauses, Sides
 from engine.api.table_rows import table_rows
 from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.graph.merge_action import ACTION, FILE, INSERTED, KEPT, POSITION
 from engine.graph.plan import Source
+from engine.lowering.logical_node import LogicalNode
 
 if TYPE_CHECKING:
     from engine.formats.source_format import FoundSource

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import check_columns
 from engine.api.table_rows import table_rows
 from engine.config.sizes import parse_size
 from engine.graph.plan import Source
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import check_columns
 
 if TYPE_CHECKING:
     from engine.formats.source_format import FoundSource

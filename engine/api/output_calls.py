@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import pyarrow as pa
 
 from engine.api.calls import Calls
-from engine.api.logical_node import LogicalNode
 from engine.api.other_options import check_option, with_other_options
-from engine.api.projections import free_name, project_node
 from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.paths import local_path
 from engine.formats.registry import sink_format_of
@@ -25,6 +23,8 @@ from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import free_name, project_node
 from engine.storage.store_client import use_store_settings
 from engine.storage.store_options import StorageOptions, bucket_settings
 

@@ -29,10 +29,11 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from engine.api.calls import Calls
-from engine.api.projections import check_columns, column_names
+from engine.api.projections import column_names
 from engine.errors import PlanError, SchemaError
 from engine.expressions.schema_bridge import to_column_info
 from engine.graph.plan import Partition, Source
+from engine.lowering.projections import check_columns
 from engine.records.key_types import is_key_type, key_remedy
 
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 from engine.api.expression import Expr
 from engine.api.group_calls import GroupCalls
 from engine.api.other_options import with_other_options
-from engine.api.projections import check_columns, column_name, column_names
+from engine.api.projections import column_name, column_names
 from engine.errors import PlanError, SchemaError
+from engine.lowering.projections import check_columns
 from engine.records.key_types import is_key_type
 from engine.shown_text import shown_line
 

@@ -7,40 +7,16 @@ Held by: tests/api/test_data_set.py
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from engine.api.expression import Expr, to_expression
-from engine.api.logical_node import LogicalNode
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
-from engine.expressions.schema_bridge import type_to_ipc
-from engine.graph.expression import Cast, ColumnRef, NamedExpression
-from engine.graph.plan import Project
-
-
-def project_node(source: LogicalNode, named: Sequence[NamedExpression], what: str) -> LogicalNode:
-    """Return a projection of a node; SchemaError for no columns, a name that occurs twice, or bad expressions."""
-    from engine.expressions.infer import infer_schema
-
-    if not named:
-        raise SchemaError(f"{what}: no columns are left")
-    names = [check_column_name(one.name, what) for one in named]
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        raise SchemaError(f"{what}: column {', '.join(map(repr, twice))} would be there twice; use alias()")
-    return LogicalNode(Project(tuple(named)), (source,), infer_schema(named, source.schema))
-
-
-def free_name(wanted: str, *schemas: pa.Schema) -> str:
-    """Return a name that no column has, for one that only the engine sees."""
-    taken = {name for schema in schemas for name in schema.names}
-    while wanted in taken:
-        wanted = f"_{wanted}"
-    return wanted
+from engine.graph.expression import ColumnRef, NamedExpression
+from engine.lowering.projections import check_columns
 
 
 def flattened(values: Iterable[Any]) -> list[Any]:
@@ -49,18 +25,6 @@ def flattened(values: Iterable[Any]) -> list[Any]:
     for value in values:
         result += flattened(value) if isinstance(value, list | tuple) else [value]
     return result
-
-
-def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
-    """Raise SchemaError for a name that is no column."""
-    known = set(schema.names)
-    for name in names:
-        if not isinstance(name, str):
-            raise SchemaError(f"{name!r} is no column name")
-        if name not in known:
-            from engine.expressions.compile import unknown_column
-
-            raise unknown_column(name, schema.names)
 
 
 def to_named(value: Any) -> NamedExpression:
@@ -125,16 +89,3 @@ def renamed(schema: pa.Schema, names: Mapping[str, str]) -> list[NamedExpression
     for new in names.values():
         check_column_name(new, "rename")
     return [NamedExpression(names.get(name, name), ColumnRef(name)) for name in schema.names]
-
-
-def cast_node(source: LogicalNode, types: Mapping[str, pa.DataType]) -> LogicalNode:
-    """Return a node with some columns widened, or the node itself when all have their type already."""
-    if all(source.schema.field(name).type == data_type for name, data_type in types.items()):
-        return source
-    named = []
-    for field in source.schema:
-        column = ColumnRef(field.name)
-        wanted = types.get(field.name, field.type)
-        widened = column if wanted == field.type else Cast(column, type_to_ipc(wanted), str(wanted), widens=True)
-        named.append(NamedExpression(field.name, widened))
-    return project_node(source, named, "cast")

@@ -13,19 +13,8 @@ from typing import Any, Self
 
 from engine.api.calls import Calls, row_count
 from engine.api.expression import Expr
-from engine.api.logical_node import LogicalNode
 from engine.api.other_options import with_other_options
-from engine.api.projections import (
-    check_columns,
-    column_name,
-    column_names,
-    flattened,
-    free_name,
-    project_node,
-    renamed,
-    selected,
-    with_columns,
-)
+from engine.api.projections import column_name, column_names, flattened, renamed, selected, with_columns
 from engine.api.python_habits import plain_truth
 from engine.errors import SchemaError
 from engine.graph.expression import (
@@ -39,6 +28,8 @@ from engine.graph.expression import (
 )
 from engine.graph.plan import Explode, Filter, Limit, Project, PythonFunction, Sort, Source, Window
 from engine.graph.sort_key import SortKey
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import check_columns, free_name, project_node
 from engine.records.key_types import is_key_type, key_remedy
 from engine.user_warnings import warn_user
 
@@ -83,7 +74,7 @@ class RelationalCalls(Calls):
         return self._project(with_columns(self.schema, columns, named), "with_columns")
 
     def _project(self, named: list[NamedExpression], what: str) -> Self:
-        from engine.api.data_set_values import with_values
+        from engine.lowering.data_set_values import with_values
 
         if any(has_data_set(one.expression) for one in named):
             node, found = with_values(self._node, [one.expression for one in named], self._environment.node_of)
@@ -97,7 +88,7 @@ class RelationalCalls(Calls):
             return self._with(node)._project(values, what)
         if not any(has_window(one.expression) for one in named):
             return self._with(project_node(self._node, named, what))
-        from engine.api.partition_aggregates import partitioned_project
+        from engine.lowering.partition_aggregates import partitioned_project
 
         return self._with(partitioned_project(self._node, named, what))
 
@@ -127,7 +118,7 @@ class RelationalCalls(Calls):
             node, (found,) = with_functions(self._node, [condition.expression], "filter")
             return self._with(node).filter(Expr(found)).select(*self.schema.names)
         if isinstance(condition, Expr) and has_window(condition.expression):
-            from engine.api.partition_aggregates import partitioned_filter
+            from engine.lowering.partition_aggregates import partitioned_filter
 
             return self._with(partitioned_filter(self._node, condition.expression))
         if isinstance(condition, Expr):
@@ -156,7 +147,7 @@ class RelationalCalls(Calls):
 
     def _filtered_by_values(self, predicate: Expression) -> Self:
         """Return the rows for which a condition with values of data sets is true."""
-        from engine.api.data_set_values import filtered_by_membership, with_values
+        from engine.lowering.data_set_values import filtered_by_membership, with_values
 
         known = self._environment.node_of
         kept, rest = filtered_by_membership(self._node, predicate, known)
@@ -170,7 +161,7 @@ class RelationalCalls(Calls):
 
         With ``subset``, names of columns: one row, any, of those that are equal in them (see ``drop_duplicates``).
         """
-        from engine.api.aggregate_nodes import aggregate_node
+        from engine.lowering.aggregate_nodes import aggregate_node
 
         if subset is not None:
             return self._one_of_each(column_names(subset, "distinct"))
@@ -194,7 +185,7 @@ class RelationalCalls(Calls):
 
     def union(self, *others: Self) -> Self:
         """Return the rows of all, duplicates too (UNION ALL). Columns are matched by name and widened."""
-        from engine.api.joins import union_node
+        from engine.lowering.joins import union_node
 
         nodes = [self._partner(other, "union") for other in flattened(others)]
         return self._with(union_node([self._node, *nodes])) if nodes else self

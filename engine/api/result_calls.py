@@ -17,13 +17,13 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from engine.api.calls import Calls, row_count
-from engine.api.logical_node import CachedRows
-from engine.api.projections import project_node
 from engine.api.results import format_table, html_of_rows, table_to_rows
 from engine.client.notebook_progress import display_html, is_notebook
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Limit
+from engine.lowering.logical_node import CachedRows
+from engine.lowering.projections import project_node
 from engine.records.python_values import check_times
 from engine.shown_html import folded_html
 
@@ -118,7 +118,7 @@ class ResultCalls(Calls):
 
     def count(self) -> int:
         """Run what this data set needs and return the number of rows."""
-        from engine.api.aggregate_nodes import aggregate_node
+        from engine.lowering.aggregate_nodes import aggregate_node
 
         counted = aggregate_node(self._node, (), (AggregateCall("count_all", None, "count"),))
         return int(self._environment.run_to_table(counted).column(0)[0].as_py())

@@ -13,12 +13,12 @@ from unicodedata import combining, east_asian_width
 
 import pyarrow as pa
 
-from engine.api.logical_node import LogicalNode
 from engine.connectors.arrow_files import arrow_parts
 from engine.errors import ResourceError
 from engine.files.native_files import mapped_file, native_file
 from engine.functions.row import Row, row_class
 from engine.graph.plan import Sort
+from engine.lowering.logical_node import LogicalNode
 from engine.records.python_values import shown_value
 from engine.records.value_reader import python_values
 from engine.shown_html import note_html, table_html

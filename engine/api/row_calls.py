@@ -21,11 +21,12 @@ import pyarrow as pa
 
 from engine.api.calls import row_count
 from engine.api.other_options import with_other_options
-from engine.api.projections import check_columns, column_names, flattened, free_name
+from engine.api.projections import column_names, flattened
 from engine.api.relational_calls import RelationalCalls
 from engine.errors import PlanError, SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.graph.expression import ColumnRef, OrderedBy
+from engine.lowering.projections import check_columns, free_name
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from engine.api.logical_node import LogicalNode
     from engine.api.result_stream import ResultStream
     from engine.client.job_result import JobResult
     from engine.config.loader import Configuration
     from engine.graph.source_spec import SinkSpec
+    from engine.lowering.logical_node import LogicalNode
 
 
 class Runner(Protocol):

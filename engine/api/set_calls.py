@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from engine.api.group_calls import GroupCalls
 from engine.api.other_options import with_other_options
-from engine.api.projections import free_name
 from engine.errors import SchemaError
+from engine.lowering.projections import free_name
 from engine.records.key_types import is_key_type, key_remedy
 
 
@@ -52,12 +52,13 @@ class SetCalls(GroupCalls):
 
     def _matched(self, right: Self, what: str, *, in_other: bool, counts: bool) -> Self:
         """Return the rows that the right has, or has not; ``counts``: copies are counted."""
-        from engine.api.aggregate_nodes import aggregate_node
         from engine.api.aggregates import max_
         from engine.api.expressions import col, lit
-        from engine.api.join_keys import JoinKeys
-        from engine.api.joins import join_node, union_node
         from engine.api.windows import row_number
+        from engine.graph.plan import JoinType
+        from engine.lowering.aggregate_nodes import aggregate_node
+        from engine.lowering.join_keys import keys_on
+        from engine.lowering.joins import join_node, union_node
 
         names = self.schema.names
         # says what does not fit, in the words of this call
@@ -78,7 +79,8 @@ class SetCalls(GroupCalls):
         if [each.type for each in sides[1].schema] != [each.type for each in sides[0].schema]:
             rows, others_rows = (side._node for side in sides)
             rows = rows if counts else aggregate_node(rows, tuple(names), ())
-            found = join_node(rows, others_rows, "semi" if in_other else "anti", JoinKeys(keys, null_safe=True))
+            kind = JoinType.SEMI if in_other else JoinType.ANTI
+            found = join_node(rows, others_rows, kind, keys_on(keys, null_safe=True))
             return self._with(found).select(*names)
         present = lit(1, pa.int8())
         marked = [

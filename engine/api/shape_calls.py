@@ -14,12 +14,13 @@ from typing import Any, Self
 import pyarrow as pa
 
 from engine.api.group_calls import GroupCalls
-from engine.api.logical_node import LogicalNode
 from engine.api.other_options import with_other_options
-from engine.api.projections import check_columns, column_name, column_names, free_name
+from engine.api.projections import column_name, column_names
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.graph.plan import Explode
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import check_columns, free_name
 
 
 def element_field(field: pa.Field) -> pa.Field:

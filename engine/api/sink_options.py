@@ -23,11 +23,12 @@ from typing import Any, Final, TypedDict
 import msgspec
 import pyarrow as pa
 
-from engine.api.projections import check_columns, column_names
+from engine.api.projections import column_names
 from engine.config.sizes import parse_size
 from engine.errors import ConfigurationError, SchemaError
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
+from engine.lowering.projections import check_columns
 from engine.records.key_types import is_key_type, key_remedy
 from engine.storage.store_options import StorageOptions
 

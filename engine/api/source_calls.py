@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from engine.api.logical_node import LogicalNode
 from engine.api.other_options import check_option, with_other_options
 from engine.api.partitioning import checked_rate
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
@@ -29,6 +28,7 @@ from engine.formats.registry import format_named, read_by_name, reading_call
 from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec, SourceStatistics
+from engine.lowering.logical_node import LogicalNode
 from engine.storage.file_systems import LOCAL, file_system_of
 from engine.storage.known_objects import known_statuses
 from engine.storage.store_client import use_store_settings

@@ -5,12 +5,12 @@ Held by: tests/delta_tables/test_merge.py
 
 from __future__ import annotations
 
-from engine.api.logical_node import LogicalNode
 from engine.api.output_calls import sorted_sink
-from engine.api.projections import project_node
 from engine.formats.table_target import TableOutput
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.sort_key import SortKey
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import project_node
 
 
 def table_rows(rows: LogicalNode, output: TableOutput, call: str) -> LogicalNode:

@@ -20,8 +20,6 @@ import pyarrow as pa
 
 from engine.api.data_types import declared_schema
 from engine.api.expression import Expr, to_expression
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import free_name, project_node
 from engine.api.python_functions import python_function
 from engine.api.schema_inference import hinted_type, hinted_value_type
 from engine.errors import SchemaError
@@ -38,6 +36,8 @@ from engine.graph.expression import (
     with_children,
 )
 from engine.graph.plan import PythonFunction
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import free_name, project_node
 
 KINDS: Final = ("scalar", *FORMATS)
 
@@ -157,7 +157,7 @@ class _Columns:
         kept = [NamedExpression(each, ColumnRef(each)) for each in self.node.schema.names]
         named = [*kept, NamedExpression(name, argument)]
         if has_window(argument):
-            from engine.api.partition_aggregates import partitioned_project
+            from engine.lowering.partition_aggregates import partitioned_project
 
             self.node = partitioned_project(self.node, named, self._what)
         else:

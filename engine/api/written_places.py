@@ -23,13 +23,13 @@ from typing import Any, Final
 
 import msgspec
 
-from engine.api.logical_node import LogicalNode, reachable
 from engine.errors import LINES_MAX, DataError
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, children_of
 from engine.graph.function_row import NEVER
 from engine.graph.function_table import FUNCTION_TABLE
 from engine.graph.plan import Source
+from engine.lowering.logical_node import LogicalNode, reachable
 from engine.shown_text import shown_line
 from engine.user_warnings import Place, near_place
 

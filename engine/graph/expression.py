@@ -158,6 +158,8 @@ class NamedExpression(msgspec.Struct, frozen=True):
     expression: Expression
 
 
+#: aggregates of conditions for any row, and for all: false is less than true
+EXTREMES_OF_CONDITIONS: Final = {"any": "max", "all": "min"}
 #: aggregates whose result depends on the order of rows
 ORDER_DEPENDENT_AGGREGATES = frozenset({"first", "last"})
 

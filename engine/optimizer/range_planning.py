@@ -5,7 +5,7 @@
     t > begin                              one bound
     one < other and third > fourth         the first comparison; the second one stays
 
-Compared are columns of equal types: a plan has no others where an expression is compared (``engine.api.joins``). A
+Compared are columns of equal types: a plan has no others where an expression is compared (``engine.lowering.joins``). A
 column that has both bounds comes before one that has a single one.
 
 A range join sorts both sides. It is offered where that pays: where there are PAIRS_PER_ROW times as many candidate

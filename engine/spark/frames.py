@@ -30,8 +30,8 @@ from engine.spark.export import export_data
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
-    from engine.api.logical_node import LogicalNode
     from engine.api.runner import Runner
+    from engine.lowering.logical_node import LogicalNode
 
 SMALL_BYTES = 32 << 20
 

@@ -29,10 +29,10 @@ from sqlglot import exp
 
 from engine.api.aggregates import count, first, max_, min_
 from engine.api.data_set import DataSet
-from engine.api.data_set_values import one_value
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError, PlanError
+from engine.lowering.data_set_values import one_value
 from engine.sql.aggregates import aggregates_in
 from engine.sql.constants import computed, is_constant, scalar_of
 from engine.sql.frames import Binder, Bound, Dependent, Frame, Groups, OuterColumnError, Way

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from engine.api.aggregates import count
 from engine.api.data_set import DataSet
-from engine.api.data_set_values import with_mark
-from engine.api.exact_keys import as_equals_compares
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.expressions.infer import infer_type
 from engine.graph.expression import Call, columns_of, conjuncts
+from engine.lowering.data_set_values import with_mark
+from engine.lowering.exact_keys import as_equals_compares
 from engine.sql.column_names import ColumnNames
 from engine.sql.constants import is_constant, scalar_of
 
@@ -128,7 +128,7 @@ def member(
     if not others and rest is None:
         mark = names.unique("mark")
         values = right.select([tested.right.alias(mark)])
-        return left._with(with_mark(left._node, tested.left, values._node, mark)), mark
+        return left._with(with_mark(left._node, tested.left.expression, values._node, mark)), mark
     if rest is None:
         return _member_of_groups(names, left, right, tested, others)
     mark = names.unique("mark")

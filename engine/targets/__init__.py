@@ -25,8 +25,8 @@ from engine.targets.local import LocalExecutor, explain_instead_of_running
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
-    from engine.api.logical_node import LogicalNode
     from engine.api.runner import Runner
+    from engine.lowering.logical_node import LogicalNode
 
 __all__ = ["LocalExecutor", "explain_instead_of_running"]
 

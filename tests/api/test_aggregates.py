@@ -26,7 +26,7 @@ from engine import (
     when,
 )
 from engine.api.aggregates import Aggregate
-from engine.api.logical_node import build_plan
+from engine.lowering.logical_node import build_plan
 
 
 @pytest.fixture(scope="module")

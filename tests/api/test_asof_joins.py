@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from engine.api.expressions import col
-from engine.api.logical_node import build_plan
 from engine.errors import SchemaError
 from engine.graph.plan import AsofDirection, AsofJoin, decode_plan, encode_plan
+from engine.lowering.logical_node import build_plan
 
 LEFT = pa.schema([("g", pa.string()), ("t", pa.timestamp("ms")), ("d", pa.decimal128(9, 2)), ("x", pa.int64())])
 RIGHT = pa.schema([("g", pa.string()), ("t", pa.timestamp("us")), ("d", pa.decimal128(9, 2)), ("y", pa.int64())])

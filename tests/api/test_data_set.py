@@ -6,12 +6,12 @@ import pytest
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
 from engine.api.expressions import avg, col, count, count_distinct, first, last, lit, max_, min_, stddev, sum_, variance
-from engine.api.logical_node import build_plan
 from engine.api.row_functions import array
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.expression import Cast, ColumnRef, NamedExpression
 from engine.graph.plan import Aggregate, Join, JoinHint, Project, Sort, decode_plan, encode_plan
+from engine.lowering.logical_node import build_plan
 
 SCHEMA = pa.schema(
     [("id", pa.int32()), ("name", pa.string()), ("price", pa.float64()), ("tags", pa.list_(pa.string()))]

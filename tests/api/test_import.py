@@ -37,7 +37,7 @@ NOT_FOR_A_SMALL_JOB = (
 #: loaded when a call, an operator or a format asks for them
 NOT_FOR_TEN_ROWS = (
     "engine.api.grouped",
-    "engine.api.joins",
+    "engine.lowering.joins",
     "engine.api.windows",
     "engine.expressions.compile",
     "engine.optimizer.operator_entries.join",

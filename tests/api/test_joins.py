@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 
 from engine.api.expressions import col
-from engine.api.logical_node import build_plan
 from engine.errors import SchemaError
 from engine.graph.plan import Join, JoinType, decode_plan, encode_plan
+from engine.lowering.logical_node import build_plan
 
 LEFT = pa.schema([("k", pa.int32()), ("low", pa.int64()), ("x", pa.string())])
 RIGHT = pa.schema([("k", pa.int64()), ("high", pa.float64()), ("y", pa.string())])

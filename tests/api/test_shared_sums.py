@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, col, count, sum_
-from engine.api.logical_node import build_plan
 from engine.graph.plan import Aggregate
+from engine.lowering.logical_node import build_plan
 
 X = [3, -7, None, 32767, -32768, 0, None, 5]
 TABLE = pa.table(

@@ -111,7 +111,7 @@ def _processor_s() -> float:
 
 def _jobs(spark, scale: float, runs: int, folder: Path) -> list[str]:
     from engine import Environment
-    from engine.api.logical_node import build_plan
+    from engine.lowering.logical_node import build_plan
     from tests.bench.by_hand import by_hand
     from tests.tpch.answers import difference
     from tests.tpch.queries import QUERIES, read_tables

@@ -9,11 +9,11 @@ from collections import Counter
 import pytest
 
 from engine import Environment
-from engine.api.logical_node import build_plan
 from engine.dataframes.fragments import fragment_settings
 from engine.dataframes.frame import Fragments
 from engine.dataframes.needed_settings import with_needed_settings
 from engine.dataframes.translator import PlanTranslator
+from engine.lowering.logical_node import build_plan
 from engine.targets.spark import pruned, run_fragment
 from tests.bench.by_hand import by_hand
 from tests.tpch.queries import QUERIES, read_tables

@@ -11,11 +11,11 @@ import engine.dataframes
 from docs.generators.function_languages import NOT_IN_SQL, NOT_ON_SPARK, OPERATORS_NOT_IN_SQL
 from docs.generators.function_page import function_page
 from engine import Environment
-from engine.api.logical_node import LogicalNode, reachable
 from engine.dataframes import translator
 from engine.graph.expression import Call
 from engine.graph.function_table import FUNCTION_TABLE
 from engine.graph.plan import Operator
+from engine.lowering.logical_node import LogicalNode, reachable
 from engine.sql.function_guide import GUIDE
 from tests.sql.function_rows import AGGREGATES, TABLE, VALUES, WINDOWS
 

@@ -9,7 +9,7 @@ import pytest
 import engine
 from engine import JobExecutionError, approx_quantile, col, median
 from engine.api.data_set import DataSet
-from engine.api.join_keys import join_type
+from engine.api.join_arguments import join_type
 from engine.errors import SchemaError
 from engine.graph.plan import JoinType
 from tests.integration.row_oracle import assert_same_rows, duck, rows_of

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from drey import Environment, PlanError, col
-from engine.api.logical_node import build_plan
 from engine.graph.plan import encode_plan
+from engine.lowering.logical_node import build_plan
 from tests.storage.moto_server import KEYS, running
 from tests.storage.store_proxy import Proxy
 

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, col, sum_
-from engine.api.logical_node import LogicalNode, build_plan
 from engine.graph.expression import columns_of
 from engine.graph.plan import Explode, Filter, Limit, Project, Sink, Source
 from engine.graph.source_spec import SinkSpec
+from engine.lowering.logical_node import LogicalNode, build_plan
 from engine.optimizer.logical_optimizer import rewrite
 
 

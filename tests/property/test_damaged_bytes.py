@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import Environment, col, sum_
-from engine.api.logical_node import build_plan
 from engine.commit.decision import Decision, decode_decision, encode_decision
 from engine.connectors.records_manifest import (
     RecordsColumn,
@@ -31,6 +30,7 @@ from engine.graph.plan import decode_plan, encode_plan
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
 from engine.iomanager.block_format import decode_block, encode_block
 from engine.iomanager.spill_identity import SpillIdentity
+from engine.lowering.logical_node import build_plan
 from engine.records.row_codec import RowCodec
 from engine.rpc.codec import MessageCodec
 from tests.commit.decided import decided_output

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import DataSet, Environment, JoinHint, col, sum_
-from engine.api.logical_node import LogicalNode, build_plan
 from engine.expressions.text import expression_text
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import ColumnStatistics, SinkSpec
+from engine.lowering.logical_node import LogicalNode, build_plan
 from engine.parquet import sample
 from engine.sources import key_samples
 from engine.sources.key_samples import with_samples

@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import Environment, col, count
-from engine.api.logical_node import LogicalNode, build_plan
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec
+from engine.lowering.logical_node import LogicalNode, build_plan
 from engine.sources.possible_splits import with_possible_splits
 from engine.sources.source_filters import source_filters
 

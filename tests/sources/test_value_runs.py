@@ -10,9 +10,9 @@ import pytest
 
 from engine import Environment, col, count, max_, row_number, sum_
 from engine.aggregate import grouping_phase
-from engine.api.logical_node import LogicalNode, build_plan
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec
+from engine.lowering.logical_node import LogicalNode, build_plan
 from engine.sources.value_runs import with_value_runs
 
 GROUPS, ROWS = 40, 50

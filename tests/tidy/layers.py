@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("operators",),
     ("aggregate",),
     ("optimizer", "taskexecutor", "jobmaster", "resourcemanager", "client"),
-    ("sources",),
+    ("sources", "lowering"),
     ("dispatcher", "api", "rest"),
     ("spark", "sql"),
     ("entrypoint", "minicluster"),

@@ -8,17 +8,15 @@ Held by: tests/api/test_data_set.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 import pyarrow as pa
 
 from engine.accumulators.aggregate_functions import argument_column, result_schema, state_schema
-from engine.api.logical_node import LogicalNode
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import to_plan_schema
-from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
+from engine.graph.expression import AggregateCall
 from engine.graph.plan import Aggregate
+from engine.lowering.logical_node import LogicalNode
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -42,16 +40,3 @@ def aggregate_node(source: LogicalNode, keys: tuple[str, ...], calls: tuple[Aggr
         argument_schema=to_plan_schema(pa.schema([*key_fields, *arguments])),
     )
     return LogicalNode(operator, (source,), result_schema(key_fields, calls, types))
-
-
-def columns_as_they_are(names: Iterable[str]) -> list[NamedExpression]:
-    """Return columns of the input for a projection."""
-    return [NamedExpression(name, ColumnRef(name)) for name in names]
-
-
-def fresh_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name that is not taken, like this one."""
-    known = set(taken)
-    while name in known:
-        name = f"_{name}"
-    return name

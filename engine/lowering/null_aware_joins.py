@@ -14,38 +14,36 @@ Held by: tests/integration/test_join_forms.py
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Sequence
 
-from engine.api.expression import Expr, to_expression
-from engine.api.join_keys import JoinKeys, KeyedSides
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import project_node
-from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.expression import ColumnRef, Expression, NamedExpression, conjunction, disjunction
 from engine.graph.plan import Filter
+from engine.lowering.join_keys import JoinKeys, KeyedSides
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import project_node
+from engine.lowering.terms import call, term
 
 #: type of functions that make an anti join of (left, right, keys, condition)
-AntiJoin = Callable[[LogicalNode, LogicalNode, JoinKeys, Expr | None], LogicalNode]
+AntiJoin = Callable[[LogicalNode, LogicalNode, JoinKeys, Expression | None], LogicalNode]
 
 
-def not_in_node(sides: KeyedSides, condition: Expr | None, anti: AntiJoin) -> LogicalNode:
+def not_in_node(sides: KeyedSides, condition: Expression | None, anti: AntiJoin) -> LogicalNode:
     """Return the left rows whose keys are certainly not those of any right row that meets the condition."""
     right, names = _with_own_names(sides)
-    lefts = [Expr(ColumnRef(name)) for name in sides.left_keys]
-    rights = [Expr(ColumnRef(name)) for name in names]
-    may_be_equal = [(one == other) | one.is_null() | other.is_null() for one, other in zip(lefts, rights, strict=True)]
-    possible = reduce(operator.and_, may_be_equal if condition is None else [*may_be_equal, condition])
-    with_nulls = _any_null(rights)
-    incomplete = LogicalNode(Filter(with_nulls.expression), (right,), right.schema)
-    rest = anti(sides.left, right, JoinKeys(left_on=list(sides.left_keys), right_on=names), condition)
+    lefts, rights = list(map(ColumnRef, sides.left_keys)), list(map(ColumnRef, names))
+    pairs = list(zip(lefts, rights, strict=True))
+    may_be_equal = [
+        disjunction((call("equal", one, other), call("is_null", one), call("is_null", other))) for one, other in pairs
+    ]
+    possible = conjunction(may_be_equal if condition is None else [*may_be_equal, condition])
+    incomplete = LogicalNode(Filter(_any_null(rights)), (right,), right.schema)
+    rest = anti(sides.left, right, JoinKeys(pairs), condition)
     rest = anti(rest, incomplete, JoinKeys(), possible)
-    always = Expr(to_expression(True))
-    return anti(rest, right, JoinKeys(left_on=[_any_null(lefts)], right_on=[always]), possible)
+    return anti(rest, right, JoinKeys([(_any_null(lefts), term(True))]), possible)
 
 
-def _any_null(keys: list[Expr]) -> Expr:
-    return reduce(operator.or_, [key.is_null() for key in keys])
+def _any_null(keys: Sequence[Expression]) -> Expression:
+    return disjunction(call("is_null", key) for key in keys)
 
 
 def _with_own_names(sides: KeyedSides) -> tuple[LogicalNode, list[str]]:

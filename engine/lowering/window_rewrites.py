@@ -25,18 +25,16 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.api.expression import Expr
-from engine.api.expressions import lit, when
-from engine.api.row_functions import greatest, least
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
-from engine.graph.expression import Cast, ColumnRef, Expression, NamedExpression, OrderedBy, Over, replaced
+from engine.graph.expression import ColumnRef, Expression, NamedExpression, OrderedBy, Over, conjunction, replaced
+from engine.lowering.projections import columns_as_they_are
+from engine.lowering.terms import call, case, cast, is_there
 from engine.records.key_types import is_key_type, key_remedy
 
 if TYPE_CHECKING:
-    from engine.api.logical_node import LogicalNode
+    from engine.lowering.logical_node import LogicalNode
 
 #: function that adds columns to a node; they may contain window functions
 AddColumns = Callable[["LogicalNode", Sequence[NamedExpression], str], "LogicalNode"]
@@ -76,18 +74,18 @@ class _Rewriting:
             return self._extreme_by(part)
         return self._of_pairs(part) if part.function in _PAIRS else None
 
-    def _column(self, value: Expr) -> Expr:
+    def _column(self, value: Expression) -> Expression:
         """Return a column below that has the values of an expression."""
-        known = next((column for made, column in self._made if made == value.expression), None)
+        known = next((column for made, column in self._made if made == value), None)
         if known is None:
             number = len(self._made)
             while f"__part{number}" in self.node.schema.names:
                 number += 1
             known = ColumnRef(f"__part{number}")
-            kept = [NamedExpression(name, ColumnRef(name)) for name in self.node.schema.names]
-            self.node = self._project(self.node, [*kept, NamedExpression(known.name, value.expression)], self._what)
-            self._made.append((value.expression, known))
-        return Expr(known)
+            kept = columns_as_they_are(self.node.schema.names)
+            self.node = self._project(self.node, [*kept, NamedExpression(known.name, value)], self._what)
+            self._made.append((value, known))
+        return known
 
     def _running(self, over: Over) -> Over:
         """Return the window with rows numbered where their order matters; a frame that slides is refused."""
@@ -101,8 +99,8 @@ class _Rewriting:
             )
         if frame.kind != "rows":
             return over
-        number = self._column(Expr(Over("row_number", None, over.partition_by, over.order_by)))
-        return replace(over, order_by=(OrderedBy(number.expression),))
+        number = self._column(Over("row_number", None, over.partition_by, over.order_by))
+        return replace(over, order_by=(OrderedBy(number),))
 
     def _check_order(self, over: Over, value: Expression) -> None:
         data_type = infer_type(value, self.node.schema)
@@ -112,64 +110,67 @@ class _Rewriting:
     def _of_different(self, over: Over) -> Expression:
         assert over.argument is not None, "it has values"
         self._check_order(over, over.argument)
-        value = self._column(Expr(over.argument))
+        value = self._column(over.argument)
         over = self._running(over)
         # equal values of a partition in its order: the first of them stands for all that come later
-        keys = (*over.partition_by, value.expression)
+        keys = (*over.partition_by, value)
         ahead = over.order_by if over.frame is None or not over.frame.is_whole else ()
-        number = self._column(Expr(Over("row_number", None, keys, ahead)))
-        return replace(over, argument=when(number == 1).then(value).expression, distinct=False)
+        number = self._column(Over("row_number", None, keys, ahead))
+        return replace(over, argument=case((call("equal", number, 1), value)), distinct=False)
 
     def _extreme_by(self, over: Over) -> Expression:
-        argument, second = over.argument, over.default
-        assert argument is not None and second is not None, "it has two arguments"
-        self._check_order(over, argument)
-        self._check_order(over, second)
+        value, key = over.argument, over.default
+        assert value is not None and key is not None, "it has two arguments"
+        self._check_order(over, value)
+        self._check_order(over, key)
         over = self._running(over)
-        value, key = Expr(argument), Expr(second)
-        counted = self._column(when(value.is_not_null()).then(key))
-        most = replace(over, function=_EXTREMES[over.function], argument=counted.expression, default=None)
-        extreme = self._column(Expr(most))
+        counted = self._column(case((is_there(value), key)))
+        most = replace(over, function=_EXTREMES[over.function], argument=counted, default=None)
+        extreme = self._column(most)
         # NaN is a key as others are
-        is_extreme = counted.eq_null_safe(extreme) & counted.is_not_null()
+        is_extreme = call("and", call("eq_null_safe", counted, extreme), is_there(counted))
         return replace(
             over,
             function="min",
-            argument=when(is_extreme).then(value).expression,
+            argument=case((is_extreme, value)),
             default=None,
-            partition_by=(*over.partition_by, extreme.expression),
+            partition_by=(*over.partition_by, extreme),
         )
 
     def _of_pairs(self, over: Over) -> Expression:
         assert over.argument is not None and over.default is not None, "it has two arguments"
         sides = [self._number(over, side) for side in (over.argument, over.default)]
-        both = sides[0].is_not_null() & sides[1].is_not_null()
-        shifted = [self._less_mean(over, self._column(when(both).then(side))) for side in sides]
+        both = call("and", is_there(sides[0]), is_there(sides[1]))
+        one, other = (self._less_mean(over, self._column(case((both, side)))) for side in sides)
 
-        def seen(function: str, value: Expr) -> Expr:
-            return self._column(Expr(replace(over, function=function, argument=value.expression, default=None)))
+        def seen(function: str, value: Expression) -> Expression:
+            return self._column(replace(over, function=function, argument=value, default=None))
 
-        count, product = seen("count", shifted[0]), seen("sum", shifted[0] * shifted[1])
-        pairs = count.cast(pa.float64())
-        together = product - seen("sum", shifted[0]) * seen("sum", shifted[1]) / pairs
+        count, product = seen("count", one), seen("sum", call("multiply", one, other))
+        pairs = cast(count, pa.float64())
+        squares = call("multiply", seen("sum", one), seen("sum", other))
+        together = call("subtract", product, call("divide", squares, pairs))
+        some = call("greater", count, 0)
+        several = call("greater", count, 1)
         if over.function == "covar_pop":
-            return when(count > 0).then(together / pairs).expression
+            return case((some, call("divide", together, pairs)))
+        less = call("subtract", pairs, 1.0)
         if over.function == "covar_samp":
-            return when(count > 1).then(together / (pairs - 1.0)).expression
-        spreads = [seen("stddev", side) for side in shifted]
-        found = together / (pairs - 1.0) / (spreads[0] * spreads[1])
+            return case((several, call("divide", together, less)))
+        spreads = [seen("stddev", side) for side in (one, other)]
+        found = call("divide", call("divide", together, less), call("multiply", *spreads))
         # NaN compares greater than all and stays
-        bounded = when(found.is_nan()).then(found).otherwise(least(1.0, greatest(-1.0, found)))
-        varies = (count > 1) & (spreads[0] != 0.0) & (spreads[1] != 0.0)
-        return when(varies).then(bounded).when(count > 0).then(lit(float("nan"))).expression
+        bounded = case((call("is_nan", found), found), otherwise=call("least", 1.0, call("greatest", -1.0, found)))
+        varies = conjunction((several, *(call("not_equal", spread, 0.0) for spread in spreads)))
+        return case((varies, bounded), (some, float("nan")))
 
-    def _less_mean(self, over: Over, value: Expr) -> Expr:
-        mean = self._column(Expr(Over("avg", value.expression, over.partition_by)))
+    def _less_mean(self, over: Over, value: Expression) -> Expression:
+        mean = self._column(Over("avg", value, over.partition_by))
         # what is infinite somewhere would make all rows so
-        return self._column(value - when(mean.is_finite()).then(mean).otherwise(0.0))
+        return self._column(call("subtract", value, case((call("is_finite", mean), mean), otherwise=0.0)))
 
-    def _number(self, over: Over, side: Expression) -> Expr:
+    def _number(self, over: Over, side: Expression) -> Expression:
         data_type = infer_type(side, self.node.schema)
         if not (pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)):
             raise SchemaError(f"{expression_text(over)}: it takes numbers, an argument is {data_type}")
-        return Expr(Cast(side, type_to_ipc(pa.float64()), "double", widens=True))
+        return cast(side, pa.float64(), widens=True)

@@ -19,14 +19,14 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from engine.api.aggregate_columns import aggregates_node
-from engine.api.aggregate_nodes import columns_as_they_are
-from engine.api.join_keys import JoinKeys
-from engine.api.joins import join_node
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import project_node
-from engine.api.window_nodes import windowed_filter, windowed_project
 from engine.graph.expression import OF_GROUPS, ColumnRef, Expression, NamedExpression, Over, children_of, replaced
+from engine.graph.plan import JoinType
+from engine.lowering.aggregate_columns import aggregates_node
+from engine.lowering.join_keys import JoinKeys, keys_on
+from engine.lowering.joins import join_node
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import columns_as_they_are, project_node
+from engine.lowering.window_nodes import windowed_filter, windowed_project
 
 
 def partitioned_project(source: LogicalNode, named: Sequence[NamedExpression], what: str) -> LogicalNode:
@@ -99,8 +99,8 @@ def _joined(node: LogicalNode, made: Sequence[tuple[Over, str]], what: str) -> L
     outputs = [NamedExpression(name, over.argument) for over, name in made if over.argument is not None]
     groups = aggregates_node(node, tuple(keys), outputs)
     if not keys:
-        return join_node(node, groups, "cross", JoinKeys())
-    return join_node(node, groups, "inner", JoinKeys(keys, null_safe=True))
+        return join_node(node, groups, JoinType.CROSS, JoinKeys())
+    return join_node(node, groups, JoinType.INNER, keys_on(keys, null_safe=True))
 
 
 def _fresh(node: LogicalNode, name: str) -> str:

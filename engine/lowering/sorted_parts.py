@@ -18,9 +18,6 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import types
 
-from engine.api.aggregate_nodes import Part, columns_as_they_are, fresh_name
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import project_node
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import type_to_ipc
@@ -29,6 +26,9 @@ from engine.graph.expression import Aggregated, Case, Cast, Expression, NamedExp
 from engine.graph.plan import SortedAggregate
 from engine.graph.sort_key import SortKey
 from engine.graph.window import SortedCall
+from engine.lowering.aggregate_nodes import Part
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import columns_as_they_are, fresh_name, project_node
 from engine.records.key_types import is_key_type, key_remedy
 from engine.window.sorted_groups import sorted_schema
 

@@ -17,47 +17,37 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from engine.api.exact_keys import check_shared, compared_type, compared_value
-from engine.api.expression import Expr, to_expression
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import check_columns, column_name, flattened, project_node, renamed
 from engine.errors import NotYetSupportedError, SchemaError
-from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
+from engine.graph.expression import Call, Case, ColumnRef, Expression, NamedExpression
 from engine.graph.plan import JoinType
+from engine.lowering.exact_keys import check_shared, compared_type, compared_value
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import check_columns, columns_as_they_are, project_node
+from engine.lowering.terms import call, case
 from engine.records.plain_scalars import scalar_of
 
-#: spellings of join types in Spark, Polars, pandas and DuckDB, without underscores, hyphens and spaces
-_SPELLINGS: Final = {
-    **{how.value: how for how in JoinType},
-    **dict.fromkeys(("outer", "fullouter"), JoinType.FULL),
-    "leftouter": JoinType.LEFT,
-    "rightouter": JoinType.RIGHT,
-    "leftsemi": JoinType.SEMI,
-    "leftanti": JoinType.ANTI,
-    "crossjoin": JoinType.CROSS,
-}
-#: names from other libraries for parameters that have another name here
-_ELSEWHERE: Final = {
-    "asof": "data_set.asof_join(other, on=..., by=...) joins with the nearest row in time",
-    "positional": "with_row_index() on both sides makes a key",
-    "rightsemi": "exchange the data sets: right.join(left, how='semi')",
-    "rightanti": "exchange the data sets: right.join(left, how='anti')",
-    "natural": "name the columns: on=[...]",
-}
+#: keys of both sides, pairwise
+Pairs = Sequence[tuple[Expression, Expression]]
 
 
 class JoinKeys(NamedTuple):
-    """The keys of a join as they are given: ``on``, or ``left_on`` and ``right_on``."""
+    """The keys of a join, pairwise: of the left input, and of the right one."""
 
-    on: object = None
-    left_on: object = None
-    right_on: object = None
-    #: True if null equals null, for all keys or for each
-    null_safe: bool | Sequence[bool] = False
+    pairs: Pairs = ()
+    #: True if both sides name the keys alike, and they come out once
+    is_on: bool = False
+    #: True if null equals null, for each key; none if empty
+    null_safe: Sequence[bool] = ()
+
+
+def keys_on(names: Iterable[str], *, null_safe: bool = False) -> JoinKeys:
+    """Return columns that both sides have as keys."""
+    columns = [ColumnRef(name) for name in names]
+    return JoinKeys([(column, column) for column in columns], True, [null_safe] * len(columns))
 
 
 class KeyedSides(NamedTuple):
@@ -77,23 +67,13 @@ class KeyedSides(NamedTuple):
     right_of: dict[str, str]
 
 
-def join_type(how: object) -> JoinType:
-    """Return the join type of a word, in any of the usual spellings; SchemaError listing them for another."""
-    word = how.lower().replace("_", "").replace("-", "").replace(" ", "") if isinstance(how, str) else ""
-    found = _SPELLINGS.get(word) or _SPELLINGS.get(word.removesuffix("join"))
-    if found is None:
-        instead = f" ({_ELSEWHERE[word]})" if word in _ELSEWHERE else ""
-        raise SchemaError(f"join how={how!r}: choose one of {', '.join(JoinType)}{instead}")
-    return found
-
-
 def keyed_sides(
     left: LogicalNode,
     right: LogicalNode,
-    pairs: _Pairs,
+    pairs: Pairs,
     merged: Sequence[bool],
     suffix: str | None,
-    null_safe: bool | Sequence[bool] = False,
+    null_safe: Sequence[bool] = (),
     totals: Sequence[bool] = (),
 ) -> KeyedSides:
     """Return both inputs with columns for the keys; SchemaError for keys or names that do not fit.
@@ -110,7 +90,7 @@ def keyed_sides(
     own_keys = ([*left_keys], [*right_keys])
     safe = [
         is_safe and left.schema.field(one).nullable and right.schema.field(other).nullable
-        for is_safe, one, other in zip(null_safe_flags(null_safe, len(pairs)), left_keys, right_keys, strict=True)
+        for is_safe, one, other in zip(null_safe or [False] * len(pairs), left_keys, right_keys, strict=True)
     ]
     totals = totals or [False] * len(pairs)
     types = [
@@ -135,7 +115,8 @@ def keyed_sides(
         }
     new_names = {**_suffixed(shown, coalesced, suffix), **right_of}
     if new_names:
-        right = project_node(right, renamed(right.schema, new_names), "join suffix")
+        kept = [NamedExpression(new_names.get(name, name), ColumnRef(name)) for name in right.schema.names]
+        right = project_node(right, kept, "join suffix")
         right_keys = [new_names.get(name, name) for name in right_keys]
     right_shown = tuple(new_names.get(name, name) for name in shown[1] if name not in coalesced)
     return KeyedSides(left, right, tuple(left_keys), tuple(right_keys), coalesce, shown[0], right_shown, right_of)
@@ -160,40 +141,6 @@ def shown(joined: LogicalNode, sides: KeyedSides, how: JoinType) -> LogicalNode:
     return project_node(joined, named, "join")
 
 
-# keys as they are given --------------------------------------------------------------------------------------------
-
-_Pairs = Sequence[tuple[object, object]]
-
-
-def key_pairs(how: JoinType, keys: JoinKeys, has_condition: bool) -> _Pairs:
-    """Return the keys of both sides, names or expressions, pairwise; of a join without any, one that all rows share."""
-    given = [name for name in ("on", "left_on", "right_on") if getattr(keys, name) is not None]
-    if how is JoinType.CROSS:
-        if given:
-            raise SchemaError(f"a cross join has no keys; leave {' and '.join(given)} out")
-        return []
-    if given == ["on"]:
-        values = flattened([keys.on])
-        pairs = list(zip(values, values, strict=True))
-    elif given == ["left_on", "right_on"]:
-        lefts, rights = flattened([keys.left_on]), flattened([keys.right_on])
-        if not lefts or len(lefts) != len(rights):
-            raise SchemaError(f"join: {len(lefts)} keys left, {len(rights)} right; they go in pairs")
-        pairs = list(zip(lefts, rights, strict=True))
-    elif not given and has_condition:
-        return [(Expr(to_expression(1)), Expr(to_expression(1)))]
-    else:
-        raise SchemaError(
-            f"join: give on=, or left_on= and right_on=, or condition=; {' and '.join(given) or 'neither'} given"
-        )
-    if not pairs:
-        raise SchemaError("join on=[]: name at least one key; all pairs of rows are how='cross'")
-    named = [pair for pair in pairs if isinstance(pair[0], str) and isinstance(pair[1], str)]
-    if len(set(named)) < len(named):
-        raise SchemaError(f"join: a key is given twice: {', '.join(str(one) for one, _ in named)}")
-    return pairs
-
-
 class _FreeNames:
     """Return names for hidden columns, which no other column has."""
 
@@ -209,17 +156,17 @@ class _FreeNames:
 
 
 def _with_key_columns(
-    source: LogicalNode, keys: Sequence[object], names: _FreeNames, side: str
+    source: LogicalNode, keys: Sequence[Expression], names: _FreeNames, side: str
 ) -> tuple[LogicalNode, list[str]]:
     """Return an input with a column for each key that is an expression, and the names of all."""
     found: list[str] = []
     computed: list[NamedExpression] = []
     for index, key in enumerate(keys):
-        if isinstance(key, Expr) and not isinstance(key.expression, ColumnRef):
+        if not isinstance(key, ColumnRef):
             name = names.free(f"{side}key{index}")
-            computed.append(NamedExpression(name, key.expression))
+            computed.append(NamedExpression(name, key))
         else:
-            name = column_name(key, "join keys")
+            name = key.name
             check_columns([name], source.schema)
             if name in found:
                 computed.append(NamedExpression(names.free(f"{side}key{index}"), ColumnRef(name)))
@@ -231,8 +178,7 @@ def _with_key_columns(
 def _with_added(source: LogicalNode, added: Sequence[NamedExpression], what: str) -> LogicalNode:
     if not added:
         return source
-    kept = [NamedExpression(name, ColumnRef(name)) for name in source.schema.names]
-    return project_node(source, [*kept, *added], what)
+    return project_node(source, [*columns_as_they_are(source.schema.names), *added], what)
 
 
 def _compared(
@@ -274,18 +220,6 @@ def _suffixed(
     return new_names
 
 
-# keys where null equals null ---------------------------------------------------------------------------------------
-
-
-def null_safe_flags(null_safe: Any, count: int) -> list[bool]:
-    """Return a flag for each key: whether null equals null; SchemaError for values other than booleans."""
-    given = list(null_safe) if isinstance(null_safe, list | tuple) else [null_safe]
-    flags = given * count if isinstance(null_safe, bool) else given
-    if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
-        raise SchemaError(f"join null_safe={null_safe!r}: True, False, or one of them for each of {count} keys")
-    return flags
-
-
 def _null_safe(
     source: LogicalNode, keys: Sequence[str], own: Sequence[str], safe: Sequence[bool], side: str, names: _FreeNames
 ) -> tuple[LogicalNode, list[str]]:
@@ -299,19 +233,19 @@ def _null_safe(
         if not is_safe:
             found.append(key)
             continue
-        value, is_null = Expr(ColumnRef(key)), Expr(ColumnRef(origin)).is_null()
+        value, is_null = ColumnRef(key), call("is_null", ColumnRef(origin))
         data_type = source.schema.field(key).type
         try:
             constant = scalar_of(_some_value(data_type), data_type)
-            filled = value.fill_null(constant)
+            filled = call("fill_null", value, constant)
             if key != origin:
-                filled = Expr(Case(((is_null.expression, to_expression(constant)),), value.expression))
+                filled = case((is_null, constant), otherwise=value)
             columns = {"null": is_null, "value": filled}
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError):
             raise NotYetSupportedError(f"a join key where null equals null of {data_type}") from None
         for what, column in columns.items():
             found.append(names.free(f"{side}{what}{index}"))
-            added.append(NamedExpression(found[-1], column.expression))
+            added.append(NamedExpression(found[-1], column))
     return _with_added(source, added, "join null_safe"), found
 
 

@@ -17,13 +17,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from engine.api.aggregate_nodes import aggregate_node, columns_as_they_are
-from engine.api.exact_keys import as_equals_compares
-from engine.api.expression import Expr, to_expression
-from engine.api.join_keys import JoinKeys
-from engine.api.joins import join_node
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import free_name, project_node
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
 from engine.expressions.literals import make_literal
@@ -31,11 +24,9 @@ from engine.expressions.text import expression_text
 from engine.graph.expression import (
     AggregateCall,
     Call,
-    Case,
     ColumnRef,
     Expression,
     FromDataSet,
-    Literal,
     NamedExpression,
     children_of,
     conjuncts,
@@ -43,7 +34,14 @@ from engine.graph.expression import (
     has_window,
     replaced,
 )
-from engine.graph.plan import Aggregate, Limit, Project
+from engine.graph.plan import Aggregate, JoinType, Limit, Project
+from engine.lowering.aggregate_nodes import aggregate_node
+from engine.lowering.exact_keys import as_equals_compares
+from engine.lowering.join_keys import JoinKeys
+from engine.lowering.joins import join_node
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import columns_as_they_are, free_name, project_node
+from engine.lowering.terms import call, case, is_there
 
 #: function from a number to the node of its data set
 Known = Callable[[int], LogicalNode]
@@ -69,9 +67,9 @@ def with_values(node: LogicalNode, expressions: Sequence[Expression], known: Kno
         names.append(name)
         other = known(part.number)
         if part.tested is None:
-            node = join_node(node, one_value(other, name, "scalar(): a data set"), "cross", JoinKeys())
+            node = join_node(node, one_value(other, name, "scalar(): a data set"), JoinType.CROSS, JoinKeys())
         else:
-            node = with_mark(node, Expr(part.tested), other, name)
+            node = with_mark(node, part.tested, other, name)
 
     def column(part: Expression) -> Expression | None:
         return ColumnRef(names[parts.index(part)]) if isinstance(part, FromDataSet) else None
@@ -92,9 +90,8 @@ def filtered_by_membership(
         test = part.arguments[0] if isinstance(part, Call) and is_not else part
         if isinstance(test, FromDataSet) and test.tested is not None and not has_data_set(test.tested):
             other = known(test.number)
-            tested, value = _compared(test.tested, node, other)
-            keys = JoinKeys(left_on=[Expr(tested)], right_on=[Expr(value)])
-            node = join_node(node, other, "anti" if is_not else "semi", keys, null_aware=is_not)
+            keys = JoinKeys([_compared(test.tested, node, other)])
+            node = join_node(node, other, JoinType.ANTI if is_not else JoinType.SEMI, keys, null_aware=is_not)
         else:
             rest = part if rest is None else Call("and", (rest, part))
     return node, rest
@@ -113,8 +110,8 @@ def one_value(node: LogicalNode, name: str, what: str) -> LogicalNode:
     calls = (AggregateCall("first", ColumnRef(column), column), AggregateCall("count_all", None, rows))
     counted = aggregate_node(few, (), calls)
     said = f"{what} that stands for a value has more than one row"
-    value = Expr(ColumnRef(column)).require(Expr(ColumnRef(rows)) <= 1, said)
-    return project_node(counted, [NamedExpression(name, value.expression)], "scalar")
+    value = call("require", ColumnRef(column), call("less_equal", ColumnRef(rows), 1), message=said)
+    return project_node(counted, [NamedExpression(name, value)], "scalar")
 
 
 def _has_one_row(node: LogicalNode) -> bool:
@@ -123,12 +120,12 @@ def _has_one_row(node: LogicalNode) -> bool:
     return isinstance(node.operator, Aggregate) and not node.operator.keys
 
 
-def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) -> LogicalNode:
+def with_mark(node: LogicalNode, tested: Expression, other: LogicalNode, mark: str) -> LogicalNode:
     """Return a node with a column that says whether a value is one of the values of another node, as SQL's IN.
 
     Null where that is unknown: a null among the values, or the value itself, and there are any.
     """
-    compared, value = _compared(tested.expression, node, other)
+    compared, value = _compared(tested, node, other)
     key, found, rows, values = (free_name(f"__{name}", node.schema) for name in ("key", "found", "rows", "values"))
     wanted = project_node(other, [NamedExpression(key, value)], "is_in")
     different = aggregate_node(wanted, (key,), ())
@@ -136,20 +133,14 @@ def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) ->
     flagged = project_node(different, [NamedExpression(key, ColumnRef(key)), flag], "is_in")
     own = NamedExpression(free_name("__tested", node.schema), compared)
     values_beside = project_node(node, [*columns_as_they_are(node.schema.names), own], "is_in")
-    keys = JoinKeys(left_on=own.name, right_on=[Expr(ColumnRef(key))])
-    joined = join_node(values_beside, flagged, "left", keys)
+    joined = join_node(values_beside, flagged, JoinType.LEFT, JoinKeys([(ColumnRef(own.name), ColumnRef(key))]))
     calls = (AggregateCall("count_all", None, rows), AggregateCall("count", ColumnRef(key), values))
-    counted = join_node(joined, aggregate_node(different, (), calls), "cross", JoinKeys())
-    has_nulls = Expr(ColumnRef(rows)) > Expr(ColumnRef(values))
-    is_unknown = (Expr(ColumnRef(rows)) > 0) & (tested.is_null() | has_nulls)
-    unknown: Literal = make_literal(None, pa.bool_())
-    is_in = Case(
-        (
-            (Expr(ColumnRef(found)).is_not_null().expression, to_expression(True)),
-            (is_unknown.expression, unknown),
-        ),
-        to_expression(False),
-    )
+    counted = join_node(joined, aggregate_node(different, (), calls), JoinType.CROSS, JoinKeys())
+    has_nulls = call("greater", ColumnRef(rows), ColumnRef(values))
+    has_any = call("greater", ColumnRef(rows), 0)
+    is_unknown = call("and", has_any, call("or", call("is_null", tested), has_nulls))
+    unknown = make_literal(None, pa.bool_())
+    is_in = case((is_there(ColumnRef(found)), True), (is_unknown, unknown), otherwise=False)
     kept = [*columns_as_they_are(node.schema.names), NamedExpression(mark, is_in)]
     return project_node(counted, kept, "is_in")
 

@@ -22,11 +22,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from engine.api.expression import Expr
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
+from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import type_to_ipc
-from engine.graph.expression import Cast, Expression
+from engine.graph.expression import Call, Cast, Expression
 from engine.records.key_types import is_key_type, key_remedy
 
 #: number of digits up to which each decimal has a float64 of its own
@@ -83,7 +83,7 @@ def compared_value(key: Expression, own: pa.DataType, wanted: pa.DataType, *, is
     if own == wanted:
         return key
     if not is_total and (_narrows(own, wanted) or _may_overflow(own, wanted)):
-        return Expr(key).try_cast(wanted).expression
+        return Call("try_cast", (key, make_literal(None, wanted)))
     return Cast(key, type_to_ipc(wanted), str(wanted), widens=True)
 
 

@@ -12,9 +12,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.api.join_keys import KeyedSides
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import project_node
 from engine.expressions.common_type import common_type
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import type_to_ipc
@@ -29,6 +26,9 @@ from engine.graph.expression import (
     conjuncts,
 )
 from engine.graph.function_table import is_deterministic
+from engine.lowering.join_keys import KeyedSides
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import project_node
 
 _COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal"})
 

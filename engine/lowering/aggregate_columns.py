@@ -30,20 +30,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.api.aggregate_nodes import Part, aggregate_node, columns_as_they_are, fresh_name
-from engine.api.aggregate_parts import PARTS, paired_extreme
-from engine.api.aggregates import EXTREMES_OF_CONDITIONS
-from engine.api.joins import union_node
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import project_node
-from engine.api.shared_sums import shared_sums
-from engine.api.sorted_parts import SORTED, any_values_node, sorted_parts
 from engine.errors import SchemaError
 from engine.expressions.infer import check_depth, check_predicate, infer_type
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
+    EXTREMES_OF_CONDITIONS,
     ORDER_DEPENDENT_AGGREGATES,
     AggregateCall,
     Aggregated,
@@ -58,6 +51,13 @@ from engine.graph.expression import (
 )
 from engine.graph.plan import Aggregate as AggregateOperator
 from engine.graph.plan import Filter, SortedAggregate
+from engine.lowering.aggregate_nodes import Part, aggregate_node
+from engine.lowering.aggregate_parts import PARTS, paired_extreme
+from engine.lowering.joins import union_node
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import columns_as_they_are, fresh_name, project_node
+from engine.lowering.shared_sums import shared_sums
+from engine.lowering.sorted_parts import SORTED, any_values_node, sorted_parts
 from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_types import is_foreign
 

@@ -20,10 +20,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import project_node
-from engine.api.window_distances import frame_distances
-from engine.api.window_rewrites import OF_TWO, with_plain_windows
 from engine.errors import SchemaError
 from engine.expressions.common_type import DECIMAL_DIGITS_MAX, common_type
 from engine.expressions.infer import check_depth, check_predicate, infer_type
@@ -48,6 +44,10 @@ from engine.graph.window import (
     WHOLE_FRAME,
     WindowCall,
 )
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import project_node
+from engine.lowering.window_distances import frame_distances
+from engine.lowering.window_rewrites import OF_TWO, with_plain_windows
 from engine.records.key_types import is_key_type, key_remedy
 from engine.window.functions import AGGREGATES, result_type
 from engine.window.key_levels import KEYS_MAX

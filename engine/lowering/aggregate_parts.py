@@ -27,32 +27,27 @@ from typing import Final
 
 import pyarrow as pa
 
-from engine.api.aggregate_nodes import Part, aggregate_node, columns_as_they_are, fresh_name
-from engine.api.aggregates import Aggregate
-from engine.api.expression import Expr
-from engine.api.expressions import col, lit, when
-from engine.api.logical_node import LogicalNode
-from engine.api.projections import project_node
-from engine.api.row_functions import greatest, hash64, map_from
-from engine.api.sorted_parts import sorted_parts
-from engine.api.window_nodes import windowed_filter, windowed_project
-from engine.api.windows import row_number
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
 from engine.expressions.literals import make_literal
 from engine.expressions.ordered_pairs import can_pair, head_of
-from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
     AggregateCall,
     Aggregated,
     Call,
-    Cast,
     ColumnRef,
     Expression,
     NamedExpression,
     OrderedBy,
+    Over,
 )
+from engine.lowering.aggregate_nodes import Part, aggregate_node
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.projections import columns_as_they_are, fresh_name, project_node
+from engine.lowering.sorted_parts import sorted_parts
+from engine.lowering.terms import call, case, cast, is_there
+from engine.lowering.window_nodes import windowed_filter, windowed_project
 from engine.records.key_types import is_key_type, key_remedy
 
 #: bits of the number of registers of an estimate: 2**14
@@ -73,70 +68,68 @@ _SPLIT_MAX: Final = 1e290
 _VALUE: Final = "__value"
 
 
-def _columns(source: LogicalNode, keys: tuple[str, ...], **columns: Expr) -> LogicalNode:
+def _columns(source: LogicalNode, keys: tuple[str, ...], **columns: Expression) -> LogicalNode:
     """Return the keys, and columns under names that no key has."""
-    named = [NamedExpression(fresh_name(name, keys), value.expression) for name, value in columns.items()]
+    named = [NamedExpression(fresh_name(name, keys), value) for name, value in columns.items()]
     return project_node(source, [*columns_as_they_are(keys), *named], "agg")
 
 
-def _column(name: str, keys: tuple[str, ...]) -> Expr:
-    return col(fresh_name(name, keys))
+def _column(name: str, keys: tuple[str, ...]) -> ColumnRef:
+    return ColumnRef(fresh_name(name, keys))
 
 
-def _kept(one: Aggregated, value: Expr) -> Expr:
+def _kept(one: Aggregated, value: Expression) -> Expression:
     """Return a value, null where the filter is not true."""
-    return value if one.where is None else when(Expr(one.where)).then(value)
+    return value if one.where is None else case((one.where, value))
 
 
-def _counted(source: LogicalNode, keys: tuple[str, ...], value: Expr) -> LogicalNode:
+def _counted(source: LogicalNode, keys: tuple[str, ...], value: Expression) -> LogicalNode:
     """Count each value of a group, by (keys, __value); null counts 0 times."""
     name, number = fresh_name(_VALUE, keys), fresh_name("__count", keys)
     rows = _columns(source, keys, __value=value)
     return aggregate_node(rows, (*keys, name), (AggregateCall("count", ColumnRef(name), number),))
 
 
-def _first_rows(
-    source: LogicalNode, keys: tuple[str, ...], order: Sequence[Expr], descending: Sequence[bool]
-) -> LogicalNode:
+def _first_rows(source: LogicalNode, keys: tuple[str, ...], order: Sequence[OrderedBy]) -> LogicalNode:
     """Return the first row of each group; of those that are equal in the order it is any."""
-    number = row_number().over(list(keys), order_by=list(order), descending=list(descending), nulls_last=True)
-    return windowed_filter(source, (number <= 1).expression)
+    number = Over("row_number", None, tuple(map(ColumnRef, keys)), tuple(order))
+    return windowed_filter(source, call("less_equal", number, 1))
 
 
 def _mode(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
     _check_order(one, source, 0)
     value, number = _column(_VALUE, keys), _column("__count", keys)
-    counted = _counted(source, keys, _kept(one, Expr(one.arguments[0])))
-    most = Aggregated("max_by", (value.expression, number.expression))
-    pair = paired_extreme(counted, fresh_name("__most", keys), most)
+    counted = _counted(source, keys, _kept(one, one.arguments[0]))
+    pair = paired_extreme(counted, fresh_name("__most", keys), Aggregated("max_by", (value, number)))
     if pair is None:
-        return [Part(_result(_first_rows(counted, keys, [number, value], [True, False]), keys, name, value))]
-    return [Part(_result(aggregate_node(counted, keys, (pair[0],)), keys, name, Expr(pair[1])))]
+        order = (OrderedBy(number, descending=True, nulls_last=True), OrderedBy(value, nulls_last=True))
+        return [Part(_result(_first_rows(counted, keys, order), keys, name, value))]
+    return [Part(_result(aggregate_node(counted, keys, (pair[0],)), keys, name, pair[1]))]
 
 
 def _histogram(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
     _check_order(one, source, 0)
-    counted = _counted(source, keys, _kept(one, Expr(one.arguments[0])))
+    counted = _counted(source, keys, _kept(one, one.arguments[0]))
     value, number = _column(_VALUE, keys), _column("__count", keys)
-    order, is_there = (OrderedBy(value.expression),), value.is_not_null()
+    order = (OrderedBy(value),)
     lists = [
-        (fresh_name(column, keys), Aggregated("list", (values.expression,), is_there.expression, order_by=order))
+        (fresh_name(column, keys), Aggregated("list", (values,), is_there(value), order_by=order))
         for column, values in (("__values", value), ("__counts", number))
     ]
     (part,) = sorted_parts(counted, keys, lists)
-    return [Part(_result(part.node, keys, name, map_from(*(col(column) for column, _ in lists))))]
+    return [Part(_result(part.node, keys, name, call("map_from", *(ColumnRef(column) for column, _ in lists))))]
 
 
 def _extreme_by(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
     _check_order(one, source, 1)
-    value, key = Expr(one.arguments[0]), Expr(one.arguments[1])
-    rows = _columns(source, keys, __value=value, __key=when(_counts(one, value)).then(key))
+    given, counts = one.arguments[0], is_there(one.arguments[0])
+    counts = counts if one.where is None else Call("and", (counts, one.where))
+    rows = _columns(source, keys, __value=given, __key=case((counts, one.arguments[1])))
     value, key = _column(_VALUE, keys), _column("__key", keys)
-    order, descending = [key], [one.function == "max_by"]
-    if is_key_type(rows.schema.field(fresh_name(_VALUE, keys)).type):
-        order, descending = [key, value], [*descending, False]
-    first = _first_rows(rows, keys, order, descending)
-    return [Part(_result(first, keys, name, when(key.is_not_null()).then(value)))]
+    order = [OrderedBy(key, one.function == "max_by", nulls_last=True)]
+    if is_key_type(rows.schema.field(value.name).type):
+        order.append(OrderedBy(value, nulls_last=True))
+    return [Part(_result(_first_rows(rows, keys, order), keys, name, case((is_there(key), value))))]
 
 
 def paired_extreme(source: LogicalNode, name: str, one: Aggregated) -> tuple[AggregateCall, Expression] | None:
@@ -146,18 +139,12 @@ def paired_extreme(source: LogicalNode, name: str, one: Aggregated) -> tuple[Agg
     if not can_pair(key_type, value_type):
         return None
     pair = Call("ordered_pair", (key, value), {"inverted": one.function == "max_by"})
-    kept = _kept(one, Expr(pair)).expression
     result = Call("paired_value", (ColumnRef(name), make_literal(None, value_type)), {"head": head_of(key_type)})
-    return AggregateCall("min", kept, name), result
+    return AggregateCall("min", _kept(one, pair), name), result
 
 
-def _counts(one: Aggregated, value: Expr) -> Expr:
-    is_there = value.is_not_null()
-    return is_there if one.where is None else is_there & Expr(one.where)
-
-
-def _result(node: LogicalNode, keys: tuple[str, ...], name: str, value: Expr) -> LogicalNode:
-    return project_node(node, [*columns_as_they_are(keys), NamedExpression(name, value.expression)], "agg")
+def _result(node: LogicalNode, keys: tuple[str, ...], name: str, value: Expression) -> LogicalNode:
+    return project_node(node, [*columns_as_they_are(keys), NamedExpression(name, value)], "agg")
 
 
 def _check_order(one: Aggregated, source: LogicalNode, index: int) -> None:
@@ -170,46 +157,41 @@ def _approx_count_distinct(source: LogicalNode, keys: tuple[str, ...], name: str
     data_type = infer_type(one.arguments[0], source.schema)
     if not is_key_type(data_type):
         raise SchemaError(f"{expression_text(one)}: values of {data_type} cannot be compared: {key_remedy(data_type)}")
-    value = _kept(one, Expr(one.arguments[0]))
+    value = _kept(one, one.arguments[0])
     if pa.types.is_decimal(data_type) and data_type.precision > _HASHED_DIGITS:
-        value = value.cast(pa.string())
-    hashed = _columns(source, keys, __value=value, __hash=hash64(value))
-    number = when(_column(_VALUE, keys).is_not_null()).then(_column("__hash", keys))
+        value = cast(value, pa.string())
+    hashed = _columns(source, keys, __value=value, __hash=call("hash64", value))
+    number = case((is_there(_column(_VALUE, keys)), _column("__hash", keys)))
     # the bits behind the register: the first one that is set has the rank, and half a unit stands for none
-    rest = number.shift_right(_REGISTER_BITS).bit_and((1 << _RANK_BITS) - 1).cast(pa.float64()) + 0.5
+    bits = call("bit_and", call("shift_right", number, _REGISTER_BITS), (1 << _RANK_BITS) - 1)
+    rest = call("add", cast(bits, pa.float64()), 0.5)
     ranks = _columns(
         hashed,
         keys,
-        __register=number.bit_and(_REGISTERS - 1),
-        __rank=lit(float(_RANK_BITS)) - rest.log2().floor(),
+        __register=call("bit_and", number, _REGISTERS - 1),
+        __rank=call("subtract", float(_RANK_BITS), call("floor", call("log2", rest))),
     )
-    register, rank_name = fresh_name("__register", keys), fresh_name("__rank", keys)
-    registers = aggregate_node(ranks, (*keys, register), (AggregateCall("max", ColumnRef(rank_name), rank_name),))
-    power = lit(2.0) ** -col(rank_name)
-    used, total = fresh_name("__used", keys), fresh_name("__total", keys)
-    sums = aggregate_node(
-        registers,
-        keys,
-        (
-            AggregateCall("count", ColumnRef(rank_name), used),
-            AggregateCall("sum", power.expression, total),
-        ),
-    )
-    return [Part(_result(sums, keys, name, _estimate(col(used), col(total))))]
+    register, rank = fresh_name("__register", keys), _column("__rank", keys)
+    registers = aggregate_node(ranks, (*keys, register), (AggregateCall("max", rank, rank.name),))
+    power = call("power", 2.0, call("negate", rank))
+    used, total = _column("__used", keys), _column("__total", keys)
+    calls = (AggregateCall("count", rank, used.name), AggregateCall("sum", power, total.name))
+    return [Part(_result(aggregate_node(registers, keys, calls), keys, name, _estimate(used, total)))]
 
 
-def _estimate(used: Expr, total: Expr) -> Expr:
+def _estimate(used: Expression, total: Expression) -> Expression:
     """Return the estimate of registers that are used, and the sum of 2**-rank of these."""
-    empty = (lit(_REGISTERS) - used).cast(pa.float64())
-    logarithm = (empty + 1.0).ln()
-    beta = empty * _BETA_OF_EMPTY
+    empty = cast(call("subtract", _REGISTERS, used), pa.float64())
+    logarithm = call("ln", call("add", empty, 1.0))
+    beta = call("multiply", empty, _BETA_OF_EMPTY)
     power = logarithm
     for factor in _BETA:
-        beta = beta + power * factor
-        power = power * logarithm
+        beta = call("add", beta, call("multiply", power, factor))
+        power = call("multiply", power, logarithm)
     alpha = 0.7213 / (1.0 + 1.079 / _REGISTERS)
-    found = lit(alpha * _REGISTERS) * (lit(float(_REGISTERS)) - empty) / (beta + empty + total)
-    return when(used == 0).then(0).otherwise(found.round().cast(pa.int64()))
+    there = call("multiply", alpha * _REGISTERS, call("subtract", float(_REGISTERS), empty))
+    found = call("divide", there, call("add", call("add", beta, empty), total))
+    return case((call("equal", used, 0), 0), otherwise=cast(call("round", found, digits=0), pa.int64()))
 
 
 def _approx_quantile(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
@@ -217,28 +199,28 @@ def _approx_quantile(source: LogicalNode, keys: tuple[str, ...], name: str, one:
     is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
     if not is_number:
         raise SchemaError(f"{expression_text(one)}: approx_quantile takes numbers, the argument is {data_type}")
-    nearest = Cast(_kept(one, Expr(one.arguments[0])).expression, type_to_ipc(pa.float64()), "double", widens=True)
-    exact = _columns(source, keys, __value=Expr(nearest))
+    exact = _columns(source, keys, __value=cast(_kept(one, one.arguments[0]), pa.float64(), widens=True))
     value = _column(_VALUE, keys)
-    scaled = value * _SPLITTER
-    rounded = when(value.abs() < _SPLIT_MAX).then(scaled - (scaled - value)).otherwise(value)
+    scaled = call("multiply", value, _SPLITTER)
+    head = call("subtract", scaled, call("subtract", scaled, value))
+    rounded = case((call("less", call("abs", value), _SPLIT_MAX), head), otherwise=value)
     counted = _counted(exact, keys, rounded)
-    number = fresh_name("__count", keys)
-    total = Aggregate(Aggregated("sum", (ColumnRef(number),)))
+    number, partition = _column("__count", keys), tuple(map(ColumnRef, keys))
     sums = windowed_project(
         counted,
         [
-            *columns_as_they_are((*keys, fresh_name(_VALUE, keys))),
-            NamedExpression(fresh_name("__reached", keys), total.over(list(keys), order_by=value).expression),
-            NamedExpression(fresh_name("__total", keys), total.over(list(keys)).expression),
+            *columns_as_they_are((*keys, value.name)),
+            NamedExpression(fresh_name("__reached", keys), Over("sum", number, partition, (OrderedBy(value),))),
+            NamedExpression(fresh_name("__total", keys), Over("sum", number, partition)),
         ],
         "agg",
     )
     share = one.options["q"]
     assert isinstance(share, float), "it is checked"
-    wanted = greatest((_column("__total", keys).cast(pa.float64()) * share).ceil(), 1.0)
-    reached = when(_column("__reached", keys).cast(pa.float64()) >= wanted).then(value)
-    return [Part(aggregate_node(sums, keys, (AggregateCall("min", reached.expression, name),)))]
+    reached, total = (cast(_column(column, keys), pa.float64()) for column in ("__reached", "__total"))
+    wanted = call("greatest", call("ceil", call("multiply", total, share)), 1.0)
+    kept = case((call("greater_equal", reached, wanted), value))
+    return [Part(aggregate_node(sums, keys, (AggregateCall("min", kept, name),)))]
 
 
 PARTS: Final[dict[str, Callable[[LogicalNode, tuple[str, ...], str, Aggregated], list[Part]]]] = {

@@ -5,6 +5,8 @@
     union    UNION ALL by name, in the order of the first
 
 Where types differ a projection that casts is put in front, so the plan's Join and Union see equal types.
+
+Held by: tests/api/test_joins.py
 """
 
 from __future__ import annotations
@@ -13,58 +15,41 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from engine.api.compared_columns import ComparedColumns
-from engine.api.expression import Expr
-from engine.api.join_keys import JoinKeys, KeyedSides, join_type, key_pairs, keyed_sides, null_safe_flags, shown
-from engine.api.logical_node import LogicalNode
-from engine.api.null_aware_joins import not_in_node
-from engine.api.projections import cast_node, project_node
 from engine.errors import SchemaError
 from engine.expressions.common_type import result_type_of
 from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
+from engine.expressions.literals import make_literal
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, columns_of
 from engine.graph.plan import Join, JoinHint, JoinType, Union
+from engine.lowering.compared_columns import ComparedColumns
+from engine.lowering.join_keys import JoinKeys, KeyedSides, keyed_sides, shown
+from engine.lowering.logical_node import LogicalNode
+from engine.lowering.null_aware_joins import not_in_node
+from engine.lowering.projections import cast_node, project_node
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI)
-
-
-def join_hint(hint: JoinHint | str | None) -> JoinHint:
-    """Return a hint, given as itself or by name; SchemaError listing them for another."""
-    if hint is None:
-        return JoinHint.OPTIMIZER_CHOOSES
-    try:
-        return JoinHint(hint)
-    except ValueError:
-        raise SchemaError(
-            f"Unrecognized join hint {hint!r}: choose one of {', '.join(JoinHint)}. "
-            "Hints are written in join(hint=...); there are none in SQL yet"
-        ) from None
 
 
 def join_node(
     left: LogicalNode,
     right: LogicalNode,
-    how: str,
+    kind: JoinType,
     keys: JoinKeys,
-    hint: JoinHint | str | None = None,
-    condition: Expr | None = None,
+    hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES,
+    condition: Expression | None = None,
     null_aware: bool = False,
     suffix: str | None = None,
 ) -> LogicalNode:
     """Return the join of two nodes; SchemaError for keys, names or a condition that do not fit."""
-    kind = join_type(how)
-    if null_aware and kind is not JoinType.ANTI:
-        raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
-    pairs = key_pairs(kind, keys, condition is not None)
-    null_safe = null_safe_flags(keys.null_safe, len(pairs))
-    if null_aware and any(null_safe):
-        raise SchemaError("join: null_aware=True takes a null as unknown, null_safe=True as a value; give one of them")
-    if kind is JoinType.INNER and not _has_keys(keys):
-        kind, pairs, null_safe = JoinType.CROSS, [], []
-    merged = [keys.on is not None] * len(pairs)
-    sides = keyed_sides(left, right, pairs, merged, suffix, null_safe, [null_aware] * len(pairs))
+    pairs = keys.pairs
+    if not pairs and kind is JoinType.INNER:
+        kind = JoinType.CROSS
+    if not pairs and kind is not JoinType.CROSS:
+        pairs = [(make_literal(1), make_literal(1))]
+    merged = [keys.is_on] * len(pairs)
+    sides = keyed_sides(left, right, pairs, merged, suffix, keys.null_safe, [null_aware] * len(pairs))
     residual = None if condition is None else _condition(condition, sides)
-    if residual is not None and not _has_keys(keys):
+    if residual is not None and not keys.pairs:
         compared = ComparedColumns(sides)
         residual = compared.condition(residual)
         left, right = compared.nodes()
@@ -73,33 +58,25 @@ def join_node(
     schema = left.schema
     if kind not in _LEFT_ONLY:
         schema = _joined_schema(left.schema, right.schema, kind, sides.right_keys, sides.coalesce)
-    is_not_in = null_aware and _has_keys(keys)
+    is_not_in = null_aware and bool(keys.pairs)
     if is_not_in and (len(pairs) > 1 or condition is not None):
 
-        def anti(left: LogicalNode, right: LogicalNode, keys: JoinKeys, condition: Expr | None) -> LogicalNode:
-            return join_node(left, right, "anti", keys, hint, condition)
+        def anti(left: LogicalNode, right: LogicalNode, keys: JoinKeys, condition: Expression | None) -> LogicalNode:
+            return join_node(left, right, JoinType.ANTI, keys, hint, condition)
 
         return shown(not_in_node(sides, condition, anti), sides, kind)
-    operator = Join(
-        kind, sides.left_keys, sides.right_keys, sides.coalesce, join_hint(hint), residual, null_aware=is_not_in
-    )
+    operator = Join(kind, sides.left_keys, sides.right_keys, sides.coalesce, hint, residual, null_aware=is_not_in)
     return shown(LogicalNode(operator, (left, right), schema), sides, kind)
 
 
-def _has_keys(keys: JoinKeys) -> bool:
-    return keys.on is not None or keys.left_on is not None or keys.right_on is not None
-
-
-def _condition(condition: object, sides: KeyedSides) -> Expression:
+def _condition(condition: Expression, sides: KeyedSides) -> Expression:
     """Return the expression of ``condition=`` after a look at its names and its type.
 
     Key columns of ``on=`` have one name on both sides, and the same value in a pair.
     """
     left, right = sides.left.schema, sides.right.schema
     shared = sides.left_keys if sides.coalesce else ()
-    if not isinstance(condition, Expr):
-        raise SchemaError(f"join condition={condition!r}: expected an expression such as col('a') < col('b')")
-    expression = with_constants(condition.expression)
+    expression = with_constants(condition)
     both = set(left.names) & set(right.names) - set(shared)
     clashes = [name for name in dict.fromkeys(columns_of(expression)) if name in both]
     if clashes:

@@ -1,0 +1,29 @@
+"""Lowering: what users say, as operators that the optimizer knows.
+
+    said         windows and aggregates in expressions, values of data sets, keys that are computed
+      │          rules: pure functions of what is said and its inputs; mistakes are their errors
+      ▼
+    lowered      Project, Window, Aggregate, Join ...: what the optimizer gets
+
+Rules know the plan and its expressions, no data set and no environment.
+
+logical_node.py        the program under construction, and the Plan made of it
+projections.py         projections of nodes, names that no column has
+terms.py               expressions that rules put together
+window_nodes.py        window functions as operators of the plan
+window_rewrites.py     windows of different values and of two arguments, made of others
+window_distances.py    distances of range frames in units of their key
+partition_aggregates.py    medians, lists and the like over windows: of groups, joined to their rows
+aggregate_columns.py   columns of aggregates, from one operator or from several that are put together
+shared_sums.py         sums of one column plus constants, from one sum
+aggregate_parts.py     aggregates made of several operators
+sorted_parts.py        aggregates of groups whose rows are in an order: lists, quantiles
+aggregate_nodes.py     one aggregate as an operator of the plan
+data_set_values.py     scalar, is_in(data_set): joins
+joins.py               join, union
+join_keys.py           keys of joins: expressions, null-safe ones, names that both sides have
+exact_keys.py          keys of two types: the type in which both are compared exactly
+compared_columns.py    what conditions of joins compare, as columns
+asof_joins.py          as-of joins
+null_aware_joins.py    NOT IN by several keys
+"""

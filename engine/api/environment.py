@@ -50,7 +50,7 @@ from engine.formats.output_check import check_outputs
 from engine.formats.registry import sink_format_of
 from engine.graph.plan import Operator, Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
-from engine.lowering.logical_node import LogicalNode, build_plan
+from engine.lowering.logical_node import LogicalNode, build_plan, said_plan
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.sources.prepared_plan import prepared, with_exact_splits
@@ -345,6 +345,12 @@ class Environment(SourceCalls, HasOtherNames):
         if executor_of(self._target).is_dry:
             raise PlanError("a schema cannot be inferred from rows where nothing is run; pass schema=")
         return self.run_to_table(node)
+
+    def explain_said(self, node: LogicalNode) -> str:
+        """Return the plan of a node as the program says it."""
+        from engine.lowering.said_text import said_text
+
+        return said_text(said_plan([node], _script_name()))
 
     def explain_node(self, node: LogicalNode) -> str:
         """Return the explained plan of a node: of its declared sinks, or as it would be collected."""

@@ -11,7 +11,7 @@ Held by: tests/api/test_data_set.py
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -23,34 +23,41 @@ from engine.api.other_names import ON_GROUPS, HasOtherNames
 from engine.api.projections import flattened, to_named
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
-from engine.expressions.infer import infer_type
-from engine.graph.expression import ColumnRef, NamedExpression, has_aggregate
-from engine.lowering.aggregate_columns import aggregates_node
+from engine.graph.expression import NamedExpression, has_aggregate
+from engine.graph.plan import GroupBy
+from engine.lowering.groups import keyed_node
 from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import project_node
-from engine.records.key_types import is_key_type, key_remedy
+from engine.lowering.said_nodes import lowered
 
 #: type of the data set
 D = TypeVar("D", bound=Calls)
 
 
-def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, tuple[str, ...]]:
-    """Return a node that has the keys as columns, and their names; SchemaError for a type that cannot be a key."""
-    named = [to_named(key) for key in flattened(keys)]
-    names = tuple(one.name for one in named)
+def group_keys(keys: Sequence[Any]) -> tuple[NamedExpression, ...]:
+    """Return keys of groups, names and expressions; SchemaError for one that is given twice."""
+    named = tuple(to_named(key) for key in flattened(keys))
+    names = [one.name for one in named]
     if len(set(names)) < len(names):
         raise SchemaError(f"group_by: a key is given twice: {', '.join(names)}")
-    node = source
-    if any(one.expression != ColumnRef(one.name) for one in named):
-        kept = [NamedExpression(name, ColumnRef(name)) for name in source.schema.names if name not in names]
-        node = project_node(source, [*kept, *named], "group_by")
-    for one in named:
-        data_type = infer_type(ColumnRef(one.name), node.schema)
-        if not is_key_type(data_type):
-            raise SchemaError(
-                f"group_by: column {one.name!r} is {data_type}, which cannot be a key: {key_remedy(data_type)}"
-            )
-    return node, names
+    return named
+
+
+def group_outputs(keys: Sequence[str], aggregates: Sequence[Any], named: Mapping[str, Any]) -> list[NamedExpression]:
+    """Return the arguments of ``agg`` as named expressions of aggregates; SchemaError for what is none."""
+    outputs = []
+    for value in flattened(aggregates):
+        _check_aggregate(value)
+        if not value.has_name:
+            raise SchemaError(f"agg({value!r}): give it a name, agg(name=...)")
+        outputs.append(value.named())
+    for name, value in named.items():
+        _check_aggregate(value)
+        outputs.append(NamedExpression(name, value.expression))
+    names = [*keys, *(check_column_name(one.name, "agg") for one in outputs)]
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
+    return outputs
 
 
 class GroupedDataSet(HasOtherNames, Generic[D]):
@@ -60,7 +67,9 @@ class GroupedDataSet(HasOtherNames, Generic[D]):
     _other_names = ON_GROUPS
 
     def __init__(self, source: LogicalNode, keys: Sequence[Any], make: Callable[[LogicalNode], D]) -> None:
-        self._source, self._keys = keyed_node(source, keys)
+        self._said_source, self._said_keys = source, group_keys(keys)
+        self._source = keyed_node(source, self._said_keys)
+        self._keys = tuple(one.name for one in self._said_keys)
         self._make = make
 
     def agg(self, *aggregates: Any, **named: Any) -> D:
@@ -70,22 +79,10 @@ class GroupedDataSet(HasOtherNames, Generic[D]):
         keys: ``agg(mean=sum_("x") / count())``. Raises: SchemaError, NotYetSupportedError for an aggregate that does
         not exist yet.
         """
-        outputs = []
-        for value in flattened(aggregates):
-            _check_aggregate(value)
-            if not value.has_name:
-                raise SchemaError(f"agg({value!r}): give it a name, agg(name=...)")
-            outputs.append(value.named())
-        for name, value in named.items():
-            _check_aggregate(value)
-            outputs.append(NamedExpression(name, value.expression))
+        outputs = group_outputs(self._keys, aggregates, named)
         if not outputs:
             raise SchemaError("agg: no aggregates; for the different keys alone use select(...).distinct()")
-        names = [*self._keys, *(check_column_name(one.name, "agg") for one in outputs)]
-        twice = sorted(name for name, times in Counter(names).items() if times > 1)
-        if twice:
-            raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
-        return self._make(aggregates_node(self._source, self._keys, outputs))
+        return self._make(lowered(GroupBy(self._said_keys, tuple(outputs)), (self._said_source,)))
 
     def reduce(self, fn: Any, schema: pa.Schema | None = None) -> D:
         """Return the rows that a Python function returns (an iterable) for an iterator over the rows of each group.

@@ -37,7 +37,7 @@ class GroupedBy(GroupedDataSet[D]):
         >>> sales.group_by("shop").rollup().agg(sold=sum_("sold")).sort("shop", nulls_last=True).collect()
         [Row(shop='a', sold=3), Row(shop='b', sold=3), Row(shop=None, sold=6)]
         """
-        return GroupingSets(self._make(self._source), self._keys, rollup_sets(self._keys), grouping_id)
+        return GroupingSets(self._make(self._said_source), self._said_keys, rollup_sets(self._keys), grouping_id)
 
     def cube(self, grouping_id: str | None = None) -> GroupingSets[D]:
         """Return the groups by each choice of keys, none included; nulls and ``grouping_id`` as of ``rollup``.
@@ -46,7 +46,7 @@ class GroupedBy(GroupedDataSet[D]):
         >>> sales.group_by("shop", "day").cube().agg(sold=sum_("sold")).count()
         6
         """
-        return GroupingSets(self._make(self._source), self._keys, cube_sets(self._keys), grouping_id)
+        return GroupingSets(self._make(self._said_source), self._said_keys, cube_sets(self._keys), grouping_id)
 
     def grouping_sets(self, *sets: Any, grouping_id: str | None = None) -> GroupingSets[D]:
         """Return the groups by several sets of keys, each a list of names; nulls and ``grouping_id`` as of ``rollup``.
@@ -55,7 +55,7 @@ class GroupedBy(GroupedDataSet[D]):
         >>> sales.group_by("shop", "day").grouping_sets(["shop"], []).agg(sold=sum_("sold")).count()
         3
         """
-        return GroupingSets(self._make(self._source), self._keys, named_sets(self._keys, sets), grouping_id)
+        return GroupingSets(self._make(self._said_source), self._said_keys, named_sets(self._keys, sets), grouping_id)
 
     def head(
         self, count: int, by: Any = None, descending: bool | list[bool] = False, nulls_last: bool | list[bool] = False

@@ -16,8 +16,7 @@ from engine.api.projections import column_name, flattened
 from engine.api.windows import plain_distance
 from engine.errors import SchemaError
 from engine.graph.expression import ColumnRef, Expression
-from engine.graph.plan import AsofDirection, JoinHint, JoinType
-from engine.graph.said_operators import AsofJoinBy
+from engine.graph.plan import AsofDirection, AsofJoinBy, JoinHint, JoinType
 from engine.lowering.join_keys import JoinKeys
 
 #: spellings of join types in Spark, Polars, pandas and DuckDB, without underscores, hyphens and spaces

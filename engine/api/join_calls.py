@@ -1,7 +1,6 @@
 """The calls of DataSet that pair its rows with those of another one.
 
-    join                   joins.py
-    asof_join              asof_joins.py
+    join asof_join         what is said of them is checked in join_arguments.py, and lowered in engine.lowering
 
 Held by: tests/integration/test_join_forms.py
 """
@@ -14,7 +13,8 @@ from engine.api.calls import Calls
 from engine.api.expression import Expr
 from engine.api.other_options import with_other_options
 from engine.errors import SchemaError
-from engine.graph.plan import JoinHint, JoinType
+from engine.graph.plan import JoinBy, JoinHint, JoinType
+from engine.lowering.said_nodes import lowered
 
 
 @with_other_options
@@ -48,7 +48,6 @@ class JoinCalls(Calls):
         [Row(k=None, x='b', x_right='b'), Row(k=1, x='a', x_right='a')]
         """
         from engine.api.join_arguments import KeyArguments, join_condition, join_hint, join_keys, join_type
-        from engine.lowering.joins import join_node
 
         right, kind = self._partner(other, "join"), join_type(how)
         if null_aware and kind is not JoinType.ANTI:
@@ -59,8 +58,9 @@ class JoinCalls(Calls):
             raise SchemaError(
                 "join: null_aware=True takes a null as unknown, null_safe=True as a value; give one of them"
             )
-        wanted = join_condition(condition)
-        return self._with(join_node(self._node, right, kind, keys, join_hint(hint), wanted, null_aware, suffix))
+        flags, wanted = tuple(keys.null_safe), join_condition(condition)
+        said = JoinBy(kind, tuple(keys.pairs), keys.is_on, flags, join_hint(hint), wanted, null_aware, suffix)
+        return self._with(lowered(said, (self._node, right)))
 
     def asof_join(
         self,
@@ -90,8 +90,7 @@ class JoinCalls(Calls):
          Row(at=9, sym='a', size=30, bid=None)]
         """
         from engine.api.join_arguments import AsofArguments, asof_join_by
-        from engine.lowering.asof_joins import asof_node
 
         right = self._partner(other, "asof_join")
         arguments = AsofArguments(on, left_on, right_on, by, direction, tolerance, allow_exact_matches)
-        return self._with(asof_node(self._node, right, asof_join_by(arguments, suffix)))
+        return self._with(lowered(asof_join_by(arguments, suffix), (self._node, right)))

@@ -23,13 +23,12 @@ from engine.graph.expression import (
     NamedExpression,
     OrderedBy,
     has_data_set,
-    has_python,
-    has_window,
 )
 from engine.graph.plan import Explode, Filter, Limit, Project, PythonFunction, Sort, Source, Window
 from engine.graph.sort_key import SortKey
 from engine.lowering.logical_node import LogicalNode
 from engine.lowering.projections import check_columns, free_name, project_node
+from engine.lowering.said_nodes import lowered
 from engine.records.key_types import is_key_type, key_remedy
 from engine.user_warnings import warn_user
 
@@ -74,23 +73,18 @@ class RelationalCalls(Calls):
         return self._project(with_columns(self.schema, columns, named), "with_columns")
 
     def _project(self, named: list[NamedExpression], what: str) -> Self:
-        from engine.lowering.data_set_values import with_values
+        found, others = self._with_inputs([one.expression for one in named])
+        if others:
+            named = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
+        return self._with(lowered(Project(tuple(named)), (self._node, *others), what))
 
-        if any(has_data_set(one.expression) for one in named):
-            node, found = with_values(self._node, [one.expression for one in named], self._environment.node_of)
-            values = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
-            return self._with(node)._project(values, what)
-        if any(has_python(one.expression) for one in named):
-            from engine.api.udfs import with_functions
+    def _with_inputs(self, expressions: list[Expression]) -> tuple[list[Expression], list[LogicalNode]]:
+        """Return expressions that speak of data sets by their places among inputs, and the nodes of these."""
+        if not any(map(has_data_set, expressions)):
+            return expressions, []
+        from engine.lowering.data_set_values import with_inputs
 
-            node, found = with_functions(self._node, [one.expression for one in named], what)
-            values = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
-            return self._with(node)._project(values, what)
-        if not any(has_window(one.expression) for one in named):
-            return self._with(project_node(self._node, named, what))
-        from engine.lowering.partition_aggregates import partitioned_project
-
-        return self._with(partitioned_project(self._node, named, what))
+        return with_inputs(expressions, self._environment.node_of)
 
     def drop(self, *columns: Any) -> Self:
         """Return all columns except these."""
@@ -110,23 +104,9 @@ class RelationalCalls(Calls):
 
         ``col("a") is None`` is decided by Python and is always False; write ``col("a").is_null()``.
         """
-        if isinstance(condition, Expr) and has_data_set(condition.expression):
-            return self._filtered_by_values(condition.expression)
-        if isinstance(condition, Expr) and has_python(condition.expression):
-            from engine.api.udfs import with_functions
-
-            node, (found,) = with_functions(self._node, [condition.expression], "filter")
-            return self._with(node).filter(Expr(found)).select(*self.schema.names)
-        if isinstance(condition, Expr) and has_window(condition.expression):
-            from engine.lowering.partition_aggregates import partitioned_filter
-
-            return self._with(partitioned_filter(self._node, condition.expression))
         if isinstance(condition, Expr):
-            from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
-
-            predicate = with_constants(condition.expression)
-            check_predicate(predicate, self.schema)
-            return self._same_rows(Filter(with_typed_texts(predicate, self.schema)))
+            (predicate,), others = self._with_inputs([condition.expression])
+            return self._with(lowered(Filter(predicate), (self._node, *others)))
         if isinstance(condition, bool):
             raise plain_truth(condition, "filter")
         from engine.api.python_functions import python_function
@@ -144,17 +124,6 @@ class RelationalCalls(Calls):
 
         check_columns(names, self.schema)
         return self.filter(truth_of(function, names))
-
-    def _filtered_by_values(self, predicate: Expression) -> Self:
-        """Return the rows for which a condition with values of data sets is true."""
-        from engine.lowering.data_set_values import filtered_by_membership, with_values
-
-        known = self._environment.node_of
-        kept, rest = filtered_by_membership(self._node, predicate, known)
-        if rest is None:
-            return self._with(kept)
-        node, (condition,) = with_values(kept, [rest], known)
-        return self._with(node).filter(Expr(condition)).select(*self.schema.names)
 
     def distinct(self, subset: Any = None) -> Self:
         """Return each different row once; null equals null here.

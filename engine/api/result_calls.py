@@ -149,9 +149,10 @@ class ResultCalls(Calls):
         named = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names]
         return self._with(replace(project_node(self._node, named, "cache"), name="cache", cached=CachedRows()))
 
-    def explain(self, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
+    def explain(self, logical: bool = False, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
         """Explain the plan: strategies, sizes and their origin, costs, rejected alternatives with reasons.
 
+        logical: the operators as the program says them, before they are lowered and optimized.
         analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
         bytes, its own time, pages, what it spilled, processor time of its function.
         format: "text", "html" for notebooks, or "json" with analyze.
@@ -160,7 +161,11 @@ class ResultCalls(Calls):
             raise PlanError(f"explain(format={format!r}): choose text, html, or json with analyze=True")
         if format == "json" and not analyze:
             raise NotYetSupportedError("explain(format='json') without analyze=True; choose text")
-        if analyze:
+        if logical and analyze:
+            raise PlanError("explain(logical=True, analyze=True): choose one; what runs is the optimized plan")
+        if logical:
+            plan = self._environment.explain_said(self._node)
+        elif analyze:
             plan = self._environment.analyze_node(self._node, as_json=format == "json")
         else:
             plan = self._environment.explain_node(self._node)

@@ -64,6 +64,10 @@ class Runner(Protocol):
         """Run what a node needs while a program is being written, and return its rows."""
         ...
 
+    def explain_said(self, node: LogicalNode) -> str:
+        """Return the plan of a node as the program says it."""
+        ...
+
     def explain_node(self, node: LogicalNode) -> str:
         """Return the explained plan of a node."""
         ...

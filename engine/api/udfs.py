@@ -3,17 +3,12 @@
     scalar (default)            function(value, ...) -> value              once for each row; null is None
     arrow | pandas | numpy      function(column, ...) -> column            once for each batch: arrays, Series, ndarrays
 
-A function in an expression becomes a column of an operator below it (``with_functions``), and the expression reads that
-column. The operator sends the arguments to the workers and nothing else; one that is computed becomes a column first.
-
-    filter(odd(col("x") + 1))     rows ─► project: rows, __argument0 = x + 1 ─► column odd ─► filter ─► former columns
-
 Held by: tests/integration/test_udfs.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,21 +18,12 @@ from engine.api.expression import Expr, to_expression
 from engine.api.python_functions import python_function
 from engine.api.schema_inference import hinted_type, hinted_value_type
 from engine.errors import SchemaError
-from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import type_from_ipc, type_to_ipc
+from engine.expressions.schema_bridge import type_to_ipc
 from engine.functions.batch_formats import FORMATS
 from engine.graph.expression import (
     ColumnRef,
-    Expression,
-    NamedExpression,
     PythonCall,
-    children_of,
-    has_window,
-    with_children,
 )
-from engine.graph.plan import PythonFunction
-from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import free_name, project_node
 
 KINDS: Final = ("scalar", *FORMATS)
 
@@ -104,62 +90,3 @@ def truth_of(function: Any, names: Sequence[str]) -> Expr:
     operator = python_function("filter", function)
     fields = ("column:truth", operator.function, operator.function_name, operator.file, operator.line)
     return Expr(PythonCall(*fields, type_to_ipc(pa.bool_()), tuple(map(ColumnRef, names))))
-
-
-def with_functions(
-    source: LogicalNode, expressions: Sequence[Expression], what: str
-) -> tuple[LogicalNode, list[Expression]]:
-    """Return a node that has the results of all user's functions in expressions, and the expressions over it."""
-    columns = _Columns(source, what)
-    found = [columns.read(expression) for expression in expressions]
-    return columns.node, found
-
-
-class _Columns:
-    """The columns that functions make above one node."""
-
-    def __init__(self, source: LogicalNode, what: str) -> None:
-        self.node = source
-        self._what = what
-        #: pairs of a call and the column of its results; a list, since expressions have no hash
-        self._known: list[tuple[Expression, str]] = []
-
-    def read(self, expression: Expression) -> Expression:
-        """Return an expression that reads the results of functions, added to the node."""
-        expression = with_children(expression, [self.read(child) for child in children_of(expression)])
-        if not isinstance(expression, PythonCall):
-            return expression
-        return ColumnRef(self._named(expression, self._add))
-
-    def _named(self, expression: Expression, add: Callable[[Any], str]) -> str:
-        for known, name in self._known:
-            if known == expression:
-                return name
-        name = add(expression)
-        self._known.append((expression, name))
-        return name
-
-    def _add(self, call: PythonCall) -> str:
-        names = tuple(self._named(argument, self._compute) for argument in call.arguments)
-        name = free_name(f"__function{len(self._known)}", self.node.schema)
-        fields = (call.kind, call.function, call.function_name, call.file, call.line)
-        operator = PythonFunction(*fields, arguments=names, result=name)
-        schema = self.node.schema.append(pa.field(name, type_from_ipc(call.type_ipc)))
-        self.node = LogicalNode(operator, (self.node,), schema)
-        return name
-
-    def _compute(self, argument: Expression) -> str:
-        """Return the column of an argument, added where it is not one already."""
-        if isinstance(argument, ColumnRef):
-            infer_type(argument, self.node.schema)
-            return argument.name
-        name = free_name(f"__argument{len(self._known)}", self.node.schema)
-        kept = [NamedExpression(each, ColumnRef(each)) for each in self.node.schema.names]
-        named = [*kept, NamedExpression(name, argument)]
-        if has_window(argument):
-            from engine.lowering.partition_aggregates import partitioned_project
-
-            self.node = partitioned_project(self.node, named, self._what)
-        else:
-            self.node = project_node(self.node, named, self._what)
-        return name

@@ -5,10 +5,13 @@
     Call(function, arguments, options)   every operator, method and function, by name
     Cast(operand, type_ipc, type_text)   conversion to an exact type
     Case(branches, otherwise)            when/then/otherwise
-    Over(function, ...)                  a window function; it is taken out of expressions before a plan is made
-    Aggregated(function, ...)            an aggregate of a group's rows; the same
-    FromDataSet(number, tested)          the value of a data set, or whether it has one; the same
-    PythonCall(function, arguments)      a user's function of values; the same
+
+Users say these as well; ``engine.lowering`` takes them out of expressions before a plan is optimized:
+
+    Over(function, ...)                  a window function
+    Aggregated(function, ...)            an aggregate of a group's rows
+    FromDataSet(number, tested)          the value of a data set, or whether it has one
+    PythonCall(function, arguments)      a user's function of values
 
     conjuncts(a and b and c) -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
     disjuncts, disjunction   the same of "or"
@@ -26,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter, is_
+from types import UnionType
 from typing import Any, Final
 
 import msgspec
@@ -90,7 +94,7 @@ OF_GROUPS: Final = "of_groups"
 
 
 class Over(msgspec.Struct, frozen=True, tag="over"):
-    """A window function for each row. No plan has one: it becomes a column of a Window operator below.
+    """A window function for each row: lowered, a column of a Window operator below.
 
     ``argument`` and ``default`` may be None; ``default`` is the second argument of functions of two. ``count`` is the n
     of ntile, lag, lead and nth_value. ``frame`` None: as SQL has it. ``distinct``: equal values count once. Of
@@ -108,7 +112,7 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
 
 
 class Aggregated(msgspec.Struct, frozen=True, tag="aggregated"):
-    """An aggregate of the rows of a group. No plan has one: it becomes a column of what is computed for the groups.
+    """An aggregate of the rows of a group: lowered, a column of what is computed for the groups.
 
     ``where``: rows for which it is not true do not count. ``distinct``: equal values count once. ``order_by``: of the
     values of a list. ``options``: constants, such as the share of a quantile.
@@ -123,9 +127,9 @@ class Aggregated(msgspec.Struct, frozen=True, tag="aggregated"):
 
 
 class FromDataSet(msgspec.Struct, frozen=True, tag="from_data_set"):
-    """The only value of a data set, or whether a tested value is one of its values. No plan has one: it is a join.
+    """The only value of a data set, or whether a tested value is one of its values: lowered, a join.
 
-    ``number``: under which the environment knows the data set.
+    ``number``: which input of the operator it is; until there is an operator, the environment's number of the data set.
     """
 
     number: int
@@ -133,7 +137,7 @@ class FromDataSet(msgspec.Struct, frozen=True, tag="from_data_set"):
 
 
 class PythonCall(msgspec.Struct, frozen=True, tag="python_call"):
-    """A user's function of values. No plan has one: it becomes a column that an operator below adds.
+    """A user's function of values: lowered, a column that an operator below adds.
 
     ``kind``, ``function``, ``function_name``, ``file`` and ``line`` as in the plan's PythonFunction; ``type_ipc`` says
     what it returns, as in Cast.
@@ -289,6 +293,11 @@ def joined(function: str, parts: Iterable[Expression]) -> Expression:
     return first
 
 
+def is_said(expression: Expression) -> bool:
+    """Whether an expression has parts that are lowered: windows, values of data sets, users' functions."""
+    return _has(expression, Over | FromDataSet | PythonCall)
+
+
 def has_window(expression: Expression) -> bool:
     """Whether there is a window function in an expression."""
     return _has(expression, Over)
@@ -309,7 +318,7 @@ def has_data_set(expression: Expression) -> bool:
     return _has(expression, FromDataSet)
 
 
-def _has(expression: Expression, kind: type[Over | Aggregated | FromDataSet | PythonCall]) -> bool:
+def _has(expression: Expression, kind: type[Expression] | UnionType) -> bool:
     stack = [expression]
     while stack:
         one = stack.pop()

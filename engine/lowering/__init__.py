@@ -1,12 +1,13 @@
 """Lowering: what users say, as operators that the optimizer knows.
 
-    said         windows and aggregates in expressions, values of data sets, keys that are computed
-      │          rules: pure functions of what is said and its inputs; mistakes are their errors
+    said         windows, values of data sets and users' functions in expressions; GroupBy, JoinBy, AsofJoinBy
+      │          lowered(operator, inputs): a pure function, whose errors are those of the call
       ▼
-    lowered      Project, Window, Aggregate, Join ...: what the optimizer gets
+    lowered      Project, Window, Aggregate, Join ...: what the optimizer gets; the node remembers what was said
 
 Rules know the plan and its expressions, no data set and no environment.
 
+said_nodes.py          what a user says, lowered and remembered; said_text.py: as text
 logical_node.py        the program under construction, and the Plan made of it
 projections.py         projections of nodes, names that no column has
 terms.py               expressions that rules put together
@@ -14,6 +15,8 @@ window_nodes.py        window functions as operators of the plan
 window_rewrites.py     windows of different values and of two arguments, made of others
 window_distances.py    distances of range frames in units of their key
 partition_aggregates.py    medians, lists and the like over windows: of groups, joined to their rows
+function_columns.py    users' functions of values, as columns
+groups.py              groups by keys that are computed, and by several sets of keys
 aggregate_columns.py   columns of aggregates, from one operator or from several that are put together
 shared_sums.py         sums of one column plus constants, from one sum
 aggregate_parts.py     aggregates made of several operators

@@ -4,8 +4,8 @@
     filter(col("k").is_in(other))          semi join; ``~col("k").is_in(other)`` an anti join, SQL's NOT IN
     with_columns(m=col("k").is_in(other))  left join with the different values of other: true, false, null for unknown
 
-An expression holds a number, under which the Environment knows the data set. Before the expression is looked at, what
-stands for a data set becomes a column of a join.
+An expression holds a number of the data set: the Environment's, and then that of the operator's input
+(``with_inputs``). What stands for a data set becomes a column of a join.
 
 Held by: tests/integration/test_data_set_values.py
 """
@@ -54,8 +54,23 @@ class Resolved(NamedTuple):
     expressions: list[Expression]
 
 
-def with_values(node: LogicalNode, expressions: Sequence[Expression], known: Known) -> Resolved:
-    """Return a node that has what expressions want of data sets as columns, and the expressions over these."""
+def with_inputs(expressions: Sequence[Expression], known: Known) -> tuple[list[Expression], list[LogicalNode]]:
+    """Return expressions that speak of data sets by their places among the inputs behind the first, and these."""
+    places: dict[int, int] = {}
+
+    def numbered(part: Expression) -> Expression | None:
+        if not isinstance(part, FromDataSet):
+            return None
+        tested = None if part.tested is None else replaced(part.tested, numbered)
+        return FromDataSet(places.setdefault(part.number, len(places) + 1), tested)
+
+    found = [replaced(expression, numbered) for expression in expressions]
+    return found, list(map(known, places))
+
+
+def with_values(inputs: Sequence[LogicalNode], expressions: Sequence[Expression]) -> Resolved:
+    """Return the first input with what expressions want of the others as columns, and the expressions over these."""
+    node = inputs[0]
     # a list, for expressions have no hash
     parts: list[FromDataSet] = []
     names: list[str] = []
@@ -65,7 +80,7 @@ def with_values(node: LogicalNode, expressions: Sequence[Expression], known: Kno
         name = free_name(f"__value{len(names)}", node.schema)
         parts.append(part)
         names.append(name)
-        other = known(part.number)
+        other = inputs[part.number]
         if part.tested is None:
             node = join_node(node, one_value(other, name, "scalar(): a data set"), JoinType.CROSS, JoinKeys())
         else:
@@ -78,9 +93,10 @@ def with_values(node: LogicalNode, expressions: Sequence[Expression], known: Kno
 
 
 def filtered_by_membership(
-    node: LogicalNode, predicate: Expression, known: Known
+    inputs: Sequence[LogicalNode], predicate: Expression
 ) -> tuple[LogicalNode, Expression | None]:
-    """Return a node whose rows meet the tests of a conjunction that are memberships, and what is left of it."""
+    """Return the first input's rows that meet the memberships in others of a conjunction, and what is left of it."""
+    node = inputs[0]
     rest: Expression | None = None
     if has_window(predicate):
         # which looks at the rows that a test would leave out
@@ -89,7 +105,7 @@ def filtered_by_membership(
         is_not = isinstance(part, Call) and part.function == "not"
         test = part.arguments[0] if isinstance(part, Call) and is_not else part
         if isinstance(test, FromDataSet) and test.tested is not None and not has_data_set(test.tested):
-            other = known(test.number)
+            other = inputs[test.number]
             keys = JoinKeys([_compared(test.tested, node, other)])
             node = join_node(node, other, JoinType.ANTI if is_not else JoinType.SEMI, keys, null_aware=is_not)
         else:

@@ -20,7 +20,7 @@ from engine.expressions.common_type import result_type_of
 from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
 from engine.expressions.literals import make_literal
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, columns_of
-from engine.graph.plan import Join, JoinHint, JoinType, Union
+from engine.graph.plan import Join, JoinBy, JoinHint, JoinType, Union
 from engine.lowering.compared_columns import ComparedColumns
 from engine.lowering.join_keys import JoinKeys, KeyedSides, keyed_sides, shown
 from engine.lowering.logical_node import LogicalNode
@@ -28,6 +28,12 @@ from engine.lowering.null_aware_joins import not_in_node
 from engine.lowering.projections import cast_node, project_node
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI)
+
+
+def joined(left: LogicalNode, right: LogicalNode, said: JoinBy) -> LogicalNode:
+    """Return the join of two nodes as a user says it."""
+    keys = JoinKeys(said.keys, said.is_on, said.null_safe)
+    return join_node(left, right, said.how, keys, said.hint, said.condition, said.null_aware, said.suffix)
 
 
 def join_node(

@@ -1,9 +1,11 @@
 """LogicalNode: one operator of a program under construction; and how a Plan is made from those a job needs.
 
     DataSet ──► LogicalNode ──inputs──► LogicalNode ...          build_plan(sinks) ──► Plan
+                    └── said: operator, inputs ──► ...           said_plan(roots) ──► Plan as users said it
 
 Nodes are immutable and know only their inputs, so a plan holds just what its sinks reach, each node once, however
-many data sets were built beside it.
+many data sets were built beside it. A node that was lowered remembers what it is the lowered form of: that operator
+stands for the node and for those below it, down to the inputs of what was said.
 
 Held by: tests/api/test_data_set.py
 """
@@ -27,6 +29,13 @@ class CachedRows:
         self.source: LogicalNode | None = None
 
 
+class Said(msgspec.Struct, frozen=True, eq=False):
+    """An operator as a user said it, and its inputs."""
+
+    operator: Operator
+    inputs: tuple[LogicalNode, ...]
+
+
 class LogicalNode(msgspec.Struct, frozen=True, eq=False):
     """An operator, its inputs, and the schema of what it makes."""
 
@@ -37,9 +46,25 @@ class LogicalNode(msgspec.Struct, frozen=True, eq=False):
     parallelism: int | None = None
     #: cache of its rows, which all jobs share
     cached: CachedRows | None = None
+    #: operator of which it is the lowered form; None: it is as the user said it
+    said: Said | None = None
 
 
-def reachable(roots: Sequence[LogicalNode]) -> Iterator[LogicalNode]:
+def _inputs(node: LogicalNode) -> tuple[LogicalNode, ...]:
+    return node.inputs
+
+
+def _said_inputs(node: LogicalNode) -> tuple[LogicalNode, ...]:
+    return node.inputs if node.said is None else node.said.inputs
+
+
+def _said_operator(node: LogicalNode) -> Operator:
+    return node.operator if node.said is None else node.said.operator
+
+
+def reachable(
+    roots: Sequence[LogicalNode], inputs_of: Callable[[LogicalNode], tuple[LogicalNode, ...]] = _inputs
+) -> Iterator[LogicalNode]:
     """Yield the nodes that roots need, inputs before their consumers, each once."""
     seen: set[int] = set()
     stack = [(root, False) for root in reversed(roots)]
@@ -52,7 +77,7 @@ def reachable(roots: Sequence[LogicalNode]) -> Iterator[LogicalNode]:
             yield node
         else:
             stack.append((node, True))
-            stack += [(source, False) for source in reversed(node.inputs)]
+            stack += [(source, False) for source in reversed(inputs_of(node))]
 
 
 def build_plan(
@@ -61,18 +86,36 @@ def build_plan(
     """Return the plan of some sinks; ``prepare`` gives the operator of a node where it is not the node's own."""
     if not sinks:
         raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
+    return _plan(sinks, name, prepare or _operator, _inputs)
+
+
+def said_plan(roots: Sequence[LogicalNode], name: str = "") -> Plan:
+    """Return the plan of some nodes as users said it."""
+    return _plan(roots, name, _said_operator, _said_inputs)
+
+
+def _operator(node: LogicalNode) -> Operator:
+    return node.operator
+
+
+def _plan(
+    roots: Sequence[LogicalNode],
+    name: str,
+    operator_of: Callable[[LogicalNode], Operator],
+    inputs_of: Callable[[LogicalNode], tuple[LogicalNode, ...]],
+) -> Plan:
     nodes: list[PlanNode] = []
     ids: dict[int, int] = {}
-    for node in reachable(sinks):
+    for node in reachable(roots, inputs_of):
         ids[id(node)] = len(nodes)
         nodes.append(
             PlanNode(
                 id=len(nodes),
-                operator=prepare(node) if prepare else node.operator,
-                inputs=tuple(ids[id(source)] for source in node.inputs),
+                operator=operator_of(node),
+                inputs=tuple(ids[id(source)] for source in inputs_of(node)),
                 schema=to_plan_schema(node.schema),
                 name=node.name,
                 parallelism=node.parallelism,
             )
         )
-    return Plan(tuple(nodes), tuple(ids[id(sink)] for sink in sinks), name)
+    return Plan(tuple(nodes), tuple(ids[id(root)] for root in roots), name)

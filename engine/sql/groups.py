@@ -23,6 +23,7 @@ from sqlglot import exp
 from engine.api.aggregates import Aggregate, count
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit
+from engine.api.grouped import group_keys
 from engine.api.grouping_sets import GroupingSets
 from engine.api.row_functions import coalesce
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
@@ -119,7 +120,7 @@ class Grouping:
             all_keys = [*carried, *keys]
             self._number = frame.unique("grouping_id")
             wanted = [frozenset(all_keys.index(name) for name in (*carried, *one)) for one in sets]
-            frame.data = GroupingSets(frame.data, all_keys, wanted, self._number).agg(**aggregates)
+            frame.data = GroupingSets(frame.data, group_keys(all_keys), wanted, self._number).agg(**aggregates)
         if sets is not None and len(sets) == 1:
             missing = [name for name in keys if name not in sets[0]]
             frame.data = frame.data.with_columns(**{name: lit(None) for name in missing}) if missing else frame.data

@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import get_args
 
+import pytest
+
+from engine.errors import PlanError
 from engine.graph import operator_descriptor, plan
 from engine.graph.operator_descriptor import PhysicalOperator, Traits
-from engine.graph.plan import Limit, Operator
+from engine.graph.plan import SAID, GroupBy, Limit, Operator
 from engine.operators import registry as drivers
 from engine.optimizer import operator_entries
 from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse
@@ -30,10 +33,15 @@ def structs_of(module):
 
 
 def test_every_operator_of_a_plan_has_exactly_one_entry():
-    assert set(PLACES) == set(get_args(Operator))
+    assert set(PLACES) == set(get_args(Operator)) - set(SAID)
     assert [entry.operator for entry in ENTRIES.values()] == list(PLACES)
     assert set(structs_of(plan)) - NOT_OPERATORS == {one.__name__ for one in get_args(Operator)}
     assert isinstance(entry_of(Limit(1)), LimitEntry)
+
+
+def test_what_is_not_lowered_is_not_planned():
+    with pytest.raises(PlanError, match="GroupBy is as users say it"):
+        entry_of(GroupBy((), ()))
 
 
 def test_entries_answer_all_that_the_planner_asks():

@@ -14,6 +14,7 @@ import importlib
 from functools import cache
 from typing import Any, Final
 
+from engine.errors import PlanError
 from engine.graph.plan import (
     Aggregate,
     AsofJoin,
@@ -67,7 +68,9 @@ def entry_of(operator: Operator) -> OperatorEntry[Any]:
 
 @cache
 def entry_of_type(operator: type[Operator]) -> OperatorEntry[Any]:
-    """Return the entry of an operator's type."""
+    """Return the entry of an operator's type; PlanError for one that has to be lowered first."""
+    if operator not in PLACES:
+        raise PlanError(f"{operator.__name__} is as users say it; engine.lowering makes operators of it first")
     module, name = PLACES[operator]
     entry: OperatorEntry[Any] = getattr(importlib.import_module(f"engine.optimizer.operator_entries.{module}"), name)()
     return entry

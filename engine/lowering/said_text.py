@@ -1,0 +1,105 @@
+"""A plan as users said it, as text: an operator a line, its inputs below it.
+
+    [4] group by shop: total = sum(price), best = max(price) filter (where is_open)
+    └─ [3] project *, rank = rank() over (partition by shop order by price)
+       └─ [2] inner join on shop == id
+          ├─ [0] csv source prices
+          └─ [1] csv source shops
+
+``*`` stands for the columns of the input. An operator that is read twice is written once and referred to.
+
+Held by: tests/lowering/test_said_plans.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.expressions.text import expression_text
+from engine.graph.expression import ColumnRef, Expression, NamedExpression
+from engine.graph.plan import AsofJoinBy, Filter, GroupBy, JoinBy, Plan, PlanNode, Project
+from engine.optimizer.operator_names import operator_name
+
+
+def said_text(plan: Plan) -> str:
+    """Return a plan as text, its roots one behind the other."""
+    lines: list[str] = []
+    written: set[int] = set()
+    for root in plan.sinks:
+        _write(plan, plan.node(root), "", "", lines, written)
+    return "\n".join(lines) + "\n"
+
+
+def _write(plan: Plan, root: PlanNode, first: str, rest: str, lines: list[str], written: set[int]) -> None:
+    # without recursion: a program may have any number of operators
+    waiting = [(root, first, rest)]
+    while waiting:
+        node, first, rest = waiting.pop()
+        head = f"{first}[{node.id}] {_text(plan, node)}"
+        if node.id in written:
+            lines.append(f"{head} (above)")
+            continue
+        written.add(node.id)
+        lines.append(head)
+        for position, source in reversed(list(enumerate(node.inputs))):
+            is_last = position == len(node.inputs) - 1
+            below = (f"{rest}{'└─ ' if is_last else '├─ '}", f"{rest}{'   ' if is_last else '│  '}")
+            waiting.append((plan.node(source), *below))
+
+
+def _text(plan: Plan, node: PlanNode) -> str:
+    """Return an operator as one line."""
+    if node.name:
+        return node.name
+    match node.operator:
+        case Project(expressions=named):
+            return f"project {_columns(named, plan.node(node.inputs[0]).schema.names)}"
+        case Filter(predicate=predicate):
+            return f"filter {expression_text(predicate)}"
+        case GroupBy() as said:
+            return _group_text(said)
+        case JoinBy() as said:
+            return _join_text(said)
+        case AsofJoinBy() as said:
+            by = [expression_text(key) for key in said.by]
+            keys = " and ".join([*by, _pair(*said.on, is_on=said.is_on)])
+            within = "" if said.tolerance is None else f", within {said.tolerance}"
+            strict = ", no exact matches" if said.is_strict else ""
+            return f"as-of join on {keys}, {said.direction.value}{within}{strict}"
+        case _:
+            return operator_name(node)
+
+
+def _columns(named: Sequence[NamedExpression], given: Sequence[str]) -> str:
+    """Return columns, those that are the input's as they are and in its order as one star."""
+    kept = [one.name for one in named if one.expression == ColumnRef(one.name)]
+    if len(kept) < 2 or kept != [name for name in given if name in kept] or len(kept) < len(given):
+        return _named(named)
+    return ", ".join(["*", *([_named(new)] if (new := [one for one in named if one.name not in kept]) else [])])
+
+
+def _named(named: Sequence[NamedExpression]) -> str:
+    return ", ".join(
+        one.name if one.expression == ColumnRef(one.name) else f"{one.name} = {expression_text(one.expression)}"
+        for one in named
+    )
+
+
+def _group_text(said: GroupBy) -> str:
+    keys = f"group by {_named(said.keys)}" if said.keys else "aggregate"
+    if said.sets is not None:
+        sets = [", ".join(one) for one in said.sets]
+        keys += f", sets ({'), ('.join(sets)})"
+    return f"{keys}: {_named(said.outputs)}" if said.outputs else keys
+
+
+def _join_text(said: JoinBy) -> str:
+    keys = " and ".join(_pair(*pair, is_on=said.is_on) for pair in said.keys)
+    parts = [f"{'null-aware ' if said.null_aware else ''}{said.how.value} join{' on ' if keys else ''}{keys}"]
+    parts += ["null equals null"] if any(said.null_safe) else []
+    parts += [] if said.condition is None else [f"where {expression_text(said.condition)}"]
+    return ", ".join(parts)
+
+
+def _pair(left: Expression, right: Expression, *, is_on: bool) -> str:
+    return expression_text(left) if is_on else f"{expression_text(left)} == {expression_text(right)}"

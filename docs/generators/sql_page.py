@@ -69,6 +69,9 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
     },
     "Queries": {
         "WITH": "WITH a (x) AS (SELECT k FROM t) SELECT x FROM a",
+        "WITH RECURSIVE": (
+            "WITH RECURSIVE a (x) AS (SELECT 1 UNION ALL SELECT x * 2 FROM a WHERE x < 9) SELECT x FROM a"
+        ),
         "unnest in a list": "SELECT k, unnest([k, v]) AS x FROM t",
         "a query as a value": "SELECT k, (SELECT max(w) FROM u WHERE u.k = t.k) AS m FROM t",
         "queries that look outside": "SELECT k, (SELECT count(*) FROM u WHERE u.k < t.k AND u.w > t.v) AS c FROM t",

@@ -38,7 +38,7 @@ expressions.py         col, lit, when, and all names of expressions
 schema_inference.py    schemas of rows and functions, from type hints or the first rows
 python_functions.py    Python functions as bytes of the plan
 unwritten_outputs.py   write_* without an execute() behind it
-cached_rows.py         cache: rows that later jobs read
+cached_rows.py         cache: rows that later jobs read; recursion.py: rows made in rounds, of themselves
 runner.py              what a data set needs of its environment
 planning.py            exact splits, explain
 table_targets.py       delta: a table that is changed; table_rows.py: rows on their way into it

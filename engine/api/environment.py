@@ -19,7 +19,7 @@ import shutil
 import sys
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -245,20 +245,32 @@ class Environment(SourceCalls, HasOtherNames):
         """Return sinks that read what is cached; what is not there yet is computed now, each in a job."""
         while (node := first_to_cache(current := with_cached(sinks))) is not None:
             if current_command_line().is_detached:
-                raise PlanError("a detached job cannot read cache(): it would be gone with this process")
+                raise PlanError(
+                    "a detached job cannot read cache() or WITH RECURSIVE: the rows would be gone with this process"
+                )
+            assert node.cached is not None, "nothing to cache"
             folder = self.new_folder("cache")
-            below = replace(node, cached=None)
-            sink = LogicalNode(Sink(SinkSpec("arrow", os.fspath(folder))), (below,), node.schema)
             try:
-                warn_of_bad_rows(self._run(self._with_bad_rows([sink]), f"{_script_name()} (cache)"))
-                source = _source_of(folder, node)
+                node.cached.source = (node.cached.compute or self._computed(node))(folder)
             except BaseException:
                 with uninterrupted():
                     shutil.rmtree(folder, ignore_errors=True)
                 raise
-            assert node.cached is not None, "nothing to cache"
-            node.cached.source = source
         return current
+
+    def _computed(self, node: LogicalNode) -> Callable[[Path], LogicalNode]:
+        """Return the function that runs the job of a node which is to be cached, and returns the source of its rows."""
+
+        def compute(folder: Path) -> LogicalNode:
+            from engine.connectors.arrow_files import arrow_files_source
+
+            sink = LogicalNode(Sink(SinkSpec("arrow", os.fspath(folder))), (replace(node, cached=None),), node.schema)
+            warn_of_bad_rows(self._run(self._with_bad_rows([sink]), f"{_script_name()} (cache)"))
+            check_visible(folder, "cache()")
+            spec, statistics = arrow_files_source(folder, node.schema, "cached rows")
+            return LogicalNode(Source(spec, statistics), (), node.schema, node.name, node.parallelism)
+
+        return compute
 
     def run_to_table(self, node: LogicalNode) -> pa.Table:
         """Run what a node needs and return its rows (DataSet.collect and its siblings call this)."""
@@ -390,15 +402,6 @@ class Environment(SourceCalls, HasOtherNames):
     def new_folder(self, kind: str) -> Path:
         """Return a new path in the temporary folder, another one for each call in any thread."""
         return self.temporary_folder() / f"{kind}-{next(self._folder_numbers)}"
-
-
-def _source_of(folder: Path, node: LogicalNode) -> LogicalNode:
-    """Return the source of what a job has written for a node."""
-    from engine.connectors.arrow_files import arrow_files_source
-
-    check_visible(folder, "cache()")
-    spec, statistics = arrow_files_source(folder, node.schema, "cached rows")
-    return LogicalNode(Source(spec, statistics), (), node.schema, node.name, node.parallelism)
 
 
 def _remove(folder: ProcessFolder) -> None:

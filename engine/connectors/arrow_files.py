@@ -31,10 +31,17 @@ def arrow_parts(folder: str) -> list[str]:
     return sorted(each.path for each in entries if each.name.startswith("part-") and each.name.endswith(".arrow"))
 
 
-def arrow_files_source(folder: Path, schema: pa.Schema, origin: str) -> tuple[ArrowSource, SourceStatistics]:
-    """Return a source of the parts in a folder, in the order of their names; ``origin``: of what its numbers are."""
+def arrow_files_source(
+    folder: Path, schema: pa.Schema, origin: str, before: ArrowSource | None = None
+) -> tuple[ArrowSource, SourceStatistics]:
+    """Return a source of the parts in a folder, in the order of their names; ``origin``: of what its numbers are.
+
+    before: a source of the same schema, whose parts come first.
+    """
     paths = arrow_parts(os.fspath(folder))
     splits = [split for path in paths for split in _splits(path)]
+    if before is not None:
+        paths, splits = [*before.paths, *paths], [*before.splits, *splits]
     rows = sum(split.row_count for split in splits)
     size_bytes = sum(split.size_bytes for split in splits if split.row_count)
     columns = _columns(splits, schema, rows)

@@ -13,6 +13,7 @@ Held by: tests/api/test_data_set.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -23,10 +24,14 @@ from engine.graph.plan import Operator, Plan, PlanNode
 
 
 class CachedRows:
-    """The rows of a node that a job has cached (``cached_rows.py``)."""
+    """The rows of a node that a job has cached (``cached_rows.py``).
 
-    def __init__(self) -> None:
+    ``compute``: what makes the source of rows that one job does not make, in a folder (``recursion.py``).
+    """
+
+    def __init__(self, compute: Callable[[Path], LogicalNode] | None = None) -> None:
         self.source: LogicalNode | None = None
+        self.compute = compute
 
 
 class Said(msgspec.Struct, frozen=True, eq=False):

@@ -12,7 +12,8 @@ other_dialects.py   queries in other dialects, written again in ours; dialect_re
 frames.py           what expressions of a SELECT look at; scopes.py: names of tables and columns
 query_binder.py     queries: sets, and the parts of others
 select_binder.py    one SELECT; select_list.py: its list, * and COLUMNS taken apart
-named_queries.py    queries of WITH; values.py: VALUES; ordering.py: ORDER BY and LIMIT
+named_queries.py    queries of WITH; recursive_queries.py: those that look at their own rows
+values.py           VALUES; ordering.py: ORDER BY and LIMIT
 from_binder.py      FROM; relations.py: rows and names; join_binder.py: joins; lateral_binder.py: LATERAL, unnest();
                     joins.py: joins of data sets, marks
 dependent.py        queries within expressions, whatever they look at outside, as joins

@@ -17,7 +17,8 @@ from engine.api.expressions import col
 from engine.errors import NotYetSupportedError
 from engine.sql.aggregates import aggregates_in
 from engine.sql.dialect import sentence
-from engine.sql.frames import Bound, Context
+from engine.sql.frames import Bound, Context, Session
+from engine.sql.recursive_queries import is_recursive, recursive_rows
 
 
 def with_named(node: exp.Expr, context: Context) -> Context:
@@ -25,27 +26,21 @@ def with_named(node: exp.Expr, context: Context) -> Context:
     clause = node.args.get("with_")
     if clause is None:
         return context
-    if clause.args.get("recursive") and any(_names_itself(one) for one in clause.expressions):
-        said = "WITH RECURSIVE, whose query looks at its own rows (write a loop in Python over env.sql)"
-        raise NotYetSupportedError(sentence(clause, said, context.session.text))
     for one in clause.expressions:
         context = replace(context, ctes={**context.ctes, one.alias.lower(): (one, context)})
     return context
 
 
-def _names_itself(node: exp.CTE) -> bool:
-    return any(table.name.lower() == node.alias.lower() and not table.db for table in node.this.find_all(exp.Table))
-
-
 def bind_named(node: exp.CTE, context: Context, used: Context, use: exp.Table) -> Bound:
     """Return the query of a name of WITH, where it is used."""
     session = context.session
-    is_kept = _is_kept(node.this) and not _is_filtered(use)
+    is_recursion = is_recursive(node)
+    if is_recursion and id(node) not in session.known:
+        session.known[id(node)] = recursive_rows(node, context)
+    # the rows of a recursion's last round have no clause of WITH
+    is_kept = is_recursion or node.parent is None or (_is_kept(node.this) and not _is_filtered(use))
     if is_kept and id(node) in session.known:
-        found = session.known[id(node)]
-        names = [session.names.unique(name) for name in found.columns]
-        data = found.data.select([col(own).alias(name) for own, name in zip(found.columns, names, strict=True)])
-        return found._replace(data=data, columns=tuple(names))
+        return _again(session, node)
     found = session.bind_query(node.this, context)
     if found.carried and context.dependent is not used.dependent:
         said = "a query of WITH that looks at columns outside, within another such query"
@@ -55,6 +50,14 @@ def bind_named(node: exp.CTE, context: Context, used: Context, use: exp.Table) -
         found = found._replace(data=found.data.select(names))
         session.known[id(node)] = found
     return found
+
+
+def _again(session: Session, node: exp.CTE) -> Bound:
+    """Return a query that is made already, its columns under names of this use."""
+    found = session.known[id(node)]
+    names = [session.names.unique(name) for name in found.columns]
+    data = found.data.select([col(own).alias(name) for own, name in zip(found.columns, names, strict=True)])
+    return found._replace(data=data, columns=tuple(names))
 
 
 def _is_kept(node: exp.Expr) -> bool:

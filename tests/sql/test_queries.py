@@ -140,10 +140,6 @@ def test_what_changes_data_is_not_there_yet(environment: Environment) -> None:
     ("query", "said"),
     [
         ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k AND t.v + u.w IN (SELECT k FROM n)", "columns of both sides"),
-        (
-            "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 5) SELECT i FROM r",
-            "write a loop",
-        ),
     ],
 )
 def test_what_has_no_plan_is_said_in_words(environment: Environment, query: str, said: str) -> None:

@@ -34,6 +34,7 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
         "NATURAL": "SELECT k, v, w FROM t NATURAL LEFT JOIN u",
         "unnest of lists": "SELECT k, x FROM t, unnest([k, v]) AS q(x)",
         "SEMI, ANTI": "SELECT k, v FROM t ANTI JOIN u ON t.k = u.k",
+        "ASOF, ASOF LEFT": "SELECT t.k, w FROM t ASOF LEFT JOIN n ON t.k >= n.k JOIN u ON n.k = u.k",
     },
     "Conditions": {
         "IN, NOT IN, EXISTS of queries": "SELECT k FROM t WHERE k NOT IN (SELECT k FROM n)",
@@ -53,6 +54,12 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
         "HAVING": "SELECT k FROM t GROUP BY k HAVING count(*) > 1",
         "FILTER": "SELECT count(*) FILTER (WHERE v > 10) AS c FROM t",
         "ROLLUP, CUBE, GROUPING SETS": "SELECT s, k, sum(v) AS v FROM t GROUP BY GROUPING SETS ((s), (k), ())",
+    },
+    "Columns of values": {
+        "PIVOT": "PIVOT t ON s USING sum(v) AS v GROUP BY k",
+        "PIVOT in FROM": "SELECT * FROM t PIVOT (sum(v) FOR s IN ('a', 'b' AS bb))",
+        "UNPIVOT": "UNPIVOT t ON k, v INTO NAME n VALUE x",
+        "UNPIVOT in FROM": "SELECT * FROM t UNPIVOT INCLUDE NULLS (x FOR n IN (k, v AS vv))",
     },
     "Windows": {
         "frames of ROWS and RANGE": "SELECT k, sum(k) OVER (ORDER BY k ROWS 1 PRECEDING) AS x FROM n",
@@ -77,6 +84,10 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
         "queries that look outside": "SELECT k, (SELECT count(*) FROM u WHERE u.k < t.k AND u.w > t.v) AS c FROM t",
         "LATERAL": "SELECT t.k, x.w FROM t, LATERAL (SELECT w FROM u WHERE u.k = t.k ORDER BY w LIMIT 1) AS x",
         "range, generate_series": "SELECT i FROM range(1, 4) AS r(i)",
+        "series of times": (
+            "SELECT i FROM generate_series(DATE '2024-01-31', DATE '2024-04-30', INTERVAL 1 MONTH) AS r(i)"
+        ),
+        "TABLESAMPLE, USING SAMPLE, REPEATABLE": "SELECT count(*) AS c FROM t TABLESAMPLE (2 ROWS)",
     },
     "Values": {
         "casts": "SELECT '1'::INT AS a, TRY_CAST('x' AS INT) AS b, CAST(1 AS DECIMAL(9, 2)) AS c",

@@ -69,7 +69,7 @@ class PivotCalls(GroupCalls):
                 "pivot: name the column whose values become columns, the values, and another column as index"
             )
         function = _aggregate(agg)
-        wanted = self._different(key) if columns is None else _given(columns, self.schema.field(key).type)
+        wanted = self.different_values(key) if columns is None else _given(columns, self.schema.field(key).type)
         held = [f"__cell{number}" for number in range(len(cells))]
         parts = self.group_by([*lines, key]).agg(
             *(function(col(one)).alias(name) for one, name in zip(cells, held, strict=True))
@@ -86,7 +86,7 @@ class PivotCalls(GroupCalls):
                 named[called] = max_(when(_is(key, value)).then(col(name)))
         return parts.group_by(lines).agg(**named) if named else parts.select(*lines).distinct()
 
-    def _different(self, key: str) -> list[pa.Scalar]:
+    def different_values(self, key: str) -> list[pa.Scalar]:
         """Return the different values of a column, in order, nulls last: of a job that runs now."""
         different = self.select(key).distinct().top(FOUND_MAX + 1, key, descending=False, nulls_last=True)
         values = self._environment.sample(different._node).column(0)

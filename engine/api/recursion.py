@@ -29,13 +29,13 @@ from engine.api.aggregate_nodes import aggregate_node
 from engine.api.data_set import DataSet
 from engine.api.join_keys import JoinKeys
 from engine.api.joins import join_node, union_node
-from engine.api.logical_node import CachedRows, LogicalNode, reachable
 from engine.api.results import check_visible
 from engine.config.sql_options import RECURSION_ROUNDS_MAX
 from engine.connectors.arrow_files import arrow_files_source
 from engine.errors import PlanError
 from engine.graph.plan import Source
 from engine.graph.source_spec import ArrowSource, SinkSpec, SourceSplit, SourceStatistics
+from engine.lowering.logical_node import CachedRows, LogicalNode, reachable
 
 _ORIGIN: Final = "rows of a round"
 _WORKING: Final = "working rows"

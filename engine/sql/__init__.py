@@ -15,7 +15,8 @@ select_binder.py    one SELECT; select_list.py: its list, * and COLUMNS taken ap
 named_queries.py    queries of WITH; recursive_queries.py: those that look at their own rows
 values.py           VALUES; ordering.py: ORDER BY and LIMIT
 from_binder.py      FROM; relations.py: rows and names; join_binder.py: joins; lateral_binder.py: LATERAL, unnest();
-                    joins.py: joins of data sets, marks
+                    joins.py: joins of data sets, marks; pivots.py: PIVOT, UNPIVOT; samples.py: TABLESAMPLE
+                    series.py: range(), generate_series()
 dependent.py        queries within expressions, whatever they look at outside, as joins
 groups.py           GROUP BY, grouping sets, HAVING; aggregates.py: aggregates by name
 windows.py          functions over windows

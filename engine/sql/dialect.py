@@ -59,6 +59,20 @@ class Drey(DuckDB):
             ("FOR", "SYSTEM_VERSION"): "VERSION",
         }
 
+        def _parse_simplified_pivot(self, is_unpivot: bool | None = None) -> exp.Pivot:
+            """Parse a statement, whose ON and USING take any expression, with an order and a limit behind it."""
+            this = self._parse_table()
+            on = self._parse_csv(self._parse_expression) if self._match(TokenType.ON) else []
+            if not on:
+                self.raise_error("expected: ON")
+            into = self._parse_unpivot_columns()
+            using = self._parse_csv(self._parse_expression) if self._match(TokenType.USING) else []
+            parts = {"using": using, "group": self._parse_group(), "unpivot": is_unpivot, "into": into}
+            found = exp.Pivot(this=this, expressions=on, **parts)
+            for name, part in (("order", self._parse_order()), ("limit", self._parse_limit())):
+                found.set(name, part)
+            return found
+
         def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
             items: list[Any] = []
             while True:

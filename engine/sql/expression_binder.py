@@ -158,6 +158,9 @@ class Expressions(Conditions):
         return lit(node.this) if node.is_string else lit(_number(str(node.this)))
 
     def _parameter(self, node: exp.Expr) -> Expr:
+        if "value" in node.meta:
+            known: Expr = node.meta["value"]
+            return known
         given, name = self.frame.session.parameters, node.name
         if given is None:
             raise PlanError(

@@ -66,8 +66,8 @@ class Context:
     """The place of a query: names of WITH, and the query around it that it may look at."""
 
     session: Session
-    #: queries of WITH, by name in lower case, with the context in which they were written
-    ctes: Mapping[str, tuple[exp.CTE, Context]] = field(default_factory=dict)
+    #: queries of WITH, by name in lower case, with the context in which they were written; or rows that are bound
+    ctes: Mapping[str, tuple[exp.CTE, Context] | Bound] = field(default_factory=dict)
     dependent: Dependent | None = None
     #: numbers of the queries around this one, up to the one that depends on rows outside
     path: tuple[int, ...] = ()

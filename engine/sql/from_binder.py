@@ -4,7 +4,7 @@
     FROM a JOIN b USING (k)        k once: that of the side whose rows all stay, of both sides of FULL
     FROM t, unnest(l) AS q(x)      a row for each element
     FROM t, LATERAL (SELECT ...)   a query that depends on the rows before it (dependent.py)
-    FROM 'a/*.parquet'             a path; FROM range(3), FROM generate_series(1, 3): numbers
+    FROM 'a/*.parquet'             a path; FROM range(3), FROM generate_series(1, 3): numbers or times
 
 A SELECT that depends on rows outside begins with the different values that it carries of them, where it must.
 
@@ -17,14 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
-from typing import Any, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
 from engine.api.expressions import col
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
-from engine.records.plain_scalars import array_of
 from engine.records.plain_types import is_foreign
 from engine.sql.aggregates import is_aggregate
 from engine.sql.constants import is_constant, scalar_of
@@ -33,12 +31,13 @@ from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Bound, Context, Frame
 from engine.sql.join_binder import crossed, joined_rows
 from engine.sql.lateral_binder import beside, depends_on_rows, is_comma, of_lateral, unnested
-from engine.sql.named_queries import bind_named, with_named
-from engine.sql.relations import Rows, aliased, renamed, with_names
+from engine.sql.named_queries import named_rows, with_named
+from engine.sql.pivots import bind_pivot
+from engine.sql.relations import Rows, aliased, renamed
+from engine.sql.samples import sampled
 from engine.sql.scopes import Scope, matching, own_columns
+from engine.sql.series import series_of
 from engine.sql.values import bind_values, one_row
-
-_MOST_NUMBERS: Final = 100_000_000
 
 
 def frame_of(node: exp.Select, context: Context) -> Frame:
@@ -57,6 +56,8 @@ def frame_of(node: exp.Select, context: Context) -> Frame:
     joins = [*_own_joins(clause.this), *(node.args.get("joins") or ())]
     items, applied = _filtered_items(node, [clause.this, *(one.this for one in joins)], joins, context)
     found = _joined_all(clause.this, joins, groups, context, items)
+    if node.args.get("sample") is not None:
+        found = found._replace(data=sampled(found.data, node.args["sample"], context, clause))
     frame = Frame(context, found.data, found.scope, found.carried)
     frame.applied = applied
     return frame
@@ -86,7 +87,7 @@ def _filtered_items(
     items = {id(node): rows_of(node, context) for node in nodes if not depends_on_rows(node)}
     sides = {str(join.side or "").upper() for join in joins}
     where = select.args.get("where")
-    if where is None or sides & {"RIGHT", "FULL"} or len(nodes) < 2:
+    if where is None or select.args.get("sample") is not None or sides & {"RIGHT", "FULL"} or len(nodes) < 2:
         return items, set()
     kept = {id(join.this) for join in joins if not join.side and str(join.kind or "").upper() not in ("SEMI", "ANTI")}
     merged = {one.name.lower() for join in joins for one in join.args.get("using") or ()}
@@ -182,11 +183,12 @@ def rows_of(node: exp.Expr, context: Context) -> Rows:
     """Return the rows of a relation of FROM."""
     session = context.session
     if node.args.get("sample"):
-        said = "TABLESAMPLE (write data.sample(fraction, seed) in Python)"
-        raise NotYetSupportedError(sentence(node, said, session.text))
+        plain = node.copy()
+        plain.set("sample", None)
+        rows = rows_of(plain, context)
+        return rows._replace(data=sampled(rows.data, node.args["sample"], context, node))
     if node.args.get("pivots"):
-        said = "PIVOT and UNPIVOT are not there; write sum(CASE WHEN ...), or data.pivot(...) in Python"
-        raise PlanError(sentence(node, said, session.text))
+        return _pivoted(node, context)
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
         return aliased(_function(node, context), node, context)
     if isinstance(node, exp.Table):
@@ -205,22 +207,34 @@ def rows_of(node: exp.Expr, context: Context) -> Rows:
     ):
         found = _joined_all(node.this, _own_joins(node.this), [], context)
         return found if not node.alias else renamed(found, node, context)
-    if isinstance(node, exp.Subquery | exp.Query):
+    if isinstance(node, exp.Subquery | exp.Query | exp.Pivot):
         return aliased(session.bind_query(node, context), node, context)
     raise NotYetSupportedError(sentence(node, f"{node.key.upper()} in FROM", session.text))
+
+
+def rows_as_query(node: exp.Expr, context: Context) -> Bound:
+    """Return the rows of a relation as those of a query."""
+    rows = rows_of(node, context)
+    shown = list(rows.scope.columns)
+    return Bound(rows.data, tuple(one.column for one in shown), tuple(one.name for one in shown), dict(rows.carried))
+
+
+def _pivoted(node: exp.Expr, context: Context) -> Rows:
+    """Return a relation with PIVOT or UNPIVOT behind it, or several, one after the other."""
+    plain = node.copy()
+    plain.set("pivots", None)
+    found, name, last = rows_as_query(plain, context), plain.alias_or_name, node
+    for last in node.args["pivots"]:
+        found = bind_pivot(last, found, name, context)
+        name = last.alias
+    return aliased(found, last, context)
 
 
 def _table(node: exp.Table, context: Context) -> Rows:
     session = context.session
     name = node.name
     if not node.db and name.lower() in context.ctes:
-        cte, defined = context.ctes[name.lower()]
-        found = bind_named(cte, defined, context, node)
-        alias = cte.args.get("alias")
-        columns = [one.name for one in alias.columns] if alias is not None else []
-        if columns:
-            found = with_names(found, columns, node, context)
-        return aliased(found, node, context)
+        return aliased(named_rows(node, context), node, context)
     data = session.table(node)
     if not node.db and (node.args.get("version") is not None or node.args.get("when") is not None):
         said = "FOR VERSION AS OF of a table of no catalog (read it at a version in Python)"
@@ -261,24 +275,17 @@ def _no_table(node: exp.Table, known: Sequence[str]) -> str:
 
 
 def _function(node: exp.Table, context: Context) -> Bound:
-    """Return the rows of a function in FROM: numbers."""
+    """Return the rows of a function in FROM: numbers, or times."""
     session, call = context.session, node.this
     name = str(call.name).lower()
     if name not in ("range", "generate_series"):
         said = f"no table {name}(); a file stands in single quotes: FROM 'path'"
         raise PlanError(sentence(call, said, session.text))
     values = Expressions(one_row(context)).all(call.expressions)
-    numbers: list[Any] = [scalar_of(one).as_py() if is_constant(one) else None for one in values]
-    if not 1 <= len(numbers) <= 3 or not all(isinstance(one, int) for one in numbers):
-        raise PlanError(sentence(call, f"{name}() takes one to three whole numbers", session.text))
-    start, stop, step = (
-        (0, numbers[0], 1) if len(numbers) == 1 else (*numbers[:2], numbers[2] if len(numbers) > 2 else 1)
-    )
-    if step == 0:
-        raise PlanError(sentence(call, f"{name}() with a step of 0", session.text))
-    found = range(start, stop + (0 if name == "range" else 1 if step > 0 else -1), step)
-    if len(found) > _MOST_NUMBERS:
-        raise PlanError(sentence(call, f"{name}() of {len(found)} numbers; {_MOST_NUMBERS} at most", session.text))
+    given = [scalar_of(one).as_py() if is_constant(one) else None for one in values]
+    try:
+        found = series_of(name, given)
+    except PlanError as error:
+        raise PlanError(sentence(call, str(error), session.text)) from None
     column = session.names.unique(name)
-    data = session.from_arrow(pa.table({column: array_of(list(found), pa.int64())}))
-    return Bound(data, (column,), (name,))
+    return Bound(session.from_arrow(pa.table({column: found})), (column,), (name,))

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from engine.api.expression import Expr
-from engine.api.expressions import col
+from engine.api.expressions import col, lit
 from engine.api.row_functions import coalesce
 from engine.errors import NotYetSupportedError, PlanError
+from engine.expressions.common_type import common_type
 from engine.sql.dialect import did_you_mean, sentence
 from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Context, Dependent, Frame
-from engine.sql.joins import JoinKey, joined, split
+from engine.sql.joins import JoinKey, compared_keys, comparison, joined, split
 from engine.sql.operators import conjoined
 from engine.sql.relations import Rows
 from engine.sql.scopes import Named, Scope, matching
@@ -68,6 +69,8 @@ def _with_carried(rows: Rows, outer: Sequence[str], dependent: Dependent) -> Row
 def joined_rows(left: Rows, right: Rows, join: exp.Join, context: Context) -> Rows:
     """Return a join of two parts of FROM."""
     session = context.session
+    if str(join.method or "").upper() == "ASOF":
+        return asof_joined(left, right, join, context)
     how = kind_of(join, context)
     using = join.args.get("using")
     if join.method and join.method.upper() == "NATURAL":
@@ -99,9 +102,9 @@ def joined_rows(left: Rows, right: Rows, join: exp.Join, context: Context) -> Ro
 def kind_of(join: exp.Join, context: Context) -> str:
     """Return the kind of a join. Raises: NotYetSupportedError."""
     method, side, kind = (str(one or "").upper() for one in (join.method, join.side, join.kind))
-    if method in ("ASOF", "POSITIONAL"):
-        hint = "write data.asof_join(...) in Python" if method == "ASOF" else "number both sides with row_number()"
-        raise NotYetSupportedError(sentence(join.this, f"{method} JOIN ({hint})", context.session.text))
+    if method == "POSITIONAL":
+        said = "POSITIONAL JOIN (number both sides with row_number())"
+        raise NotYetSupportedError(sentence(join.this, said, context.session.text))
     if kind in ("SEMI", "ANTI"):
         return kind.lower()
     return side.lower() or "inner"
@@ -151,20 +154,68 @@ def _with_query(left: Rows, right: Rows, part: exp.Expr, context: Context) -> tu
     raise NotYetSupportedError(sentence(part, said, context.session.text))
 
 
+def asof_joined(left: Rows, right: Rows, join: exp.Join, context: Context) -> Rows:
+    """Return each row of the left beside the one of the right that is nearest to it by a comparison."""
+    text, how = context.session.text, str(join.side or "INNER").upper()
+    if how not in ("INNER", "LEFT") or right.carried:
+        raise NotYetSupportedError(sentence(join.this, f"ASOF {how} JOIN", text))
+    using, on = join.args.get("using") or (), join.args.get("on")
+    if using:
+        sides = [[_column_of(side, one.name, join, context) for one in using] for side in (left, right)]
+        keys = [JoinKey(col(one.column), col(other.column)) for one, other in zip(*sides, strict=True)]
+        one, other, sign = keys[-1].left, keys[-1].right, ">="
+        keys, rest = keys[:-1], None
+    else:
+        condition = None if on is None else Expressions(pair_frame(left, right, context)).condition(on, "ON")
+        keys, rest = split(condition, left.data.columns, right.data.columns)
+        found = None if rest is None else comparison(rest, left.data.columns, right.data.columns)
+        if found is None:
+            said = "ASOF JOIN needs one comparison of both sides, as in a.ts >= b.ts, beside equalities"
+            raise PlanError(sentence(on or join.this, said, text))
+        one, other, sign = found
+    types = [Frame(context, side.data, side.scope).type_of(value) for side, value in ((left, one), (right, other))]
+    shared = common_type(*types)
+    if shared is not None and types[0] != types[1]:
+        one, other = one.cast(shared), other.cast(shared)
+    pairs = [compared_keys(left.data, right.data, key) for key in keys]
+    names = [context.session.names.unique("key") for _ in keys]
+    first, second, mark = (context.session.names.unique(name) for name in ("time", "time", "found"))
+    data = left.data.with_columns(**{first: one, **dict(zip(names, (pair[0] for pair in pairs), strict=True))})
+    others = right.data.with_columns(
+        **{second: other, mark: lit(True), **dict(zip(names, (pair[1] for pair in pairs), strict=True))}
+    )
+    joined_data = data.asof_join(
+        others,
+        left_on=first,
+        right_on=second,
+        by=names or None,
+        direction="backward" if sign[0] == ">" else "forward",
+        allow_exact_matches=len(sign) == 2,
+    )
+    if how == "INNER":
+        joined_data = joined_data.filter(col(mark).is_not_null())
+    tables = right.scope.tables
+    if using:
+        hidden = frozenset(one.column for one in sides[1])
+        tables = tuple(table._replace(hidden=table.hidden | hidden) for table in tables)
+    return Rows(joined_data, left.scope + Scope(tables, right.scope.merged), left.carried)
+
+
+def _column_of(side: Rows, name: str, join: exp.Join, context: Context) -> Named:
+    """Return the column of a name of USING. Raises: PlanError."""
+    found = side.scope.column(name)
+    if found is None:
+        said = f"no column {name} on both sides of USING{did_you_mean(name, [one.name for one in side.scope.columns])}"
+        raise PlanError(sentence(join.this, said, context.session.text))
+    return found
+
+
 def _using(left: Rows, right: Rows, how: str, names: Sequence[str], join: exp.Join, context: Context) -> Rows:
     keys: list[JoinKey] = []
     merged: dict[str, Named] = {}
     hidden: set[str] = set()
-    text = context.session.text
     for name in names:
-        own = []
-        for side in (left, right):
-            found = side.scope.column(name)
-            if found is None:
-                known = [one.name for one in side.scope.columns]
-                said = f"no column {name} on both sides of USING{did_you_mean(name, known)}"
-                raise PlanError(sentence(join.this, said, text))
-            own.append(found)
+        own = [_column_of(side, name, join, context) for side in (left, right)]
         keys.append(JoinKey(col(own[0].column), col(own[1].column)))
         hidden.add(own[1].column)
         if how == "full":

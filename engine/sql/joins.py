@@ -10,7 +10,7 @@ Held by: tests/sql/test_joins.py
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ from engine.lowering.data_set_values import with_mark
 from engine.lowering.exact_keys import as_equals_compares
 from engine.sql.column_names import ColumnNames
 from engine.sql.constants import is_constant, scalar_of
+
+_SIGNS: Final = {"greater_equal": ">=", "greater": ">", "less_equal": "<=", "less": "<"}
+_TURNED: Final = str.maketrans("<>", "><")
 
 
 class JoinKey(NamedTuple):
@@ -48,6 +51,21 @@ def split(condition: Expr | None, left: Collection[str], right: Collection[str])
         else:
             rest = one if rest is None else rest & one
     return keys, rest
+
+
+def comparison(part: Expr, left: Collection[str], right: Collection[str]) -> tuple[Expr, Expr, str] | None:
+    """Return the left and the right side of a comparison by order, and its sign; None for another condition."""
+    call = part.expression
+    if not isinstance(call, Call) or call.function not in _SIGNS:
+        return None
+    sign = _SIGNS[call.function]
+    one, other = (set(columns_of(side)) for side in call.arguments)
+    first, second = (Expr(side) for side in call.arguments)
+    if one and other and one <= set(left) and other <= set(right):
+        return first, second, sign
+    if one and other and one <= set(right) and other <= set(left):
+        return second, first, sign.translate(_TURNED)
+    return None
 
 
 def _key(part: Expr, left: set[str], right: set[str]) -> JoinKey | None:
@@ -76,7 +94,7 @@ def joined(
     if not keys and rest is None:
         rest = None if how in ("inner", "cross") else lit(True)
         how = "cross" if how == "inner" else how
-    pairs = [_as_equals_compares(left, right, key) for key in keys]
+    pairs = [compared_keys(left, right, key) for key in keys]
     return left.join(
         right,
         left_on=[one for one, _ in pairs] or None,
@@ -88,7 +106,8 @@ def joined(
     )
 
 
-def _as_equals_compares(left: DataSet, right: DataSet, key: JoinKey) -> tuple[Expr, Expr]:
+def compared_keys(left: DataSet, right: DataSet, key: JoinKey) -> tuple[Expr, Expr]:
+    """Return both keys as values of one type, in which they are equal where ``=`` says so."""
     one, other = key.left.expression, key.right.expression
     found = as_equals_compares((one, infer_type(one, left.schema)), (other, infer_type(other, right.schema)))
     return (key.left, key.right) if found is None else (Expr(found[0]), Expr(found[1]))

@@ -19,6 +19,7 @@ from engine.sql.aggregates import aggregates_in
 from engine.sql.dialect import sentence
 from engine.sql.frames import Bound, Context, Session
 from engine.sql.recursive_queries import is_recursive, recursive_rows
+from engine.sql.relations import with_names
 
 
 def with_named(node: exp.Expr, context: Context) -> Context:
@@ -31,16 +32,26 @@ def with_named(node: exp.Expr, context: Context) -> Context:
     return context
 
 
-def bind_named(node: exp.CTE, context: Context, used: Context, use: exp.Table) -> Bound:
-    """Return the query of a name of WITH, where it is used."""
+def named_rows(use: exp.Table, used: Context) -> Bound:
+    """Return the rows of a name of WITH, where it is used."""
+    found = used.ctes[use.name.lower()]
+    if isinstance(found, Bound):
+        return _again(used.session, found)
+    node, context = found
+    rows = _bound(node, context, used, use)
+    alias = node.args.get("alias")
+    columns = [one.name for one in alias.columns] if alias is not None else []
+    return with_names(rows, columns, use, used) if columns else rows
+
+
+def _bound(node: exp.CTE, context: Context, used: Context, use: exp.Table) -> Bound:
     session = context.session
     is_recursion = is_recursive(node)
     if is_recursion and id(node) not in session.known:
         session.known[id(node)] = recursive_rows(node, context)
-    # the rows of a recursion's last round have no clause of WITH
-    is_kept = is_recursion or node.parent is None or (_is_kept(node.this) and not _is_filtered(use))
+    is_kept = is_recursion or (_is_kept(node.this) and not _is_filtered(use))
     if is_kept and id(node) in session.known:
-        return _again(session, node)
+        return _again(session, session.known[id(node)])
     found = session.bind_query(node.this, context)
     if found.carried and context.dependent is not used.dependent:
         said = "a query of WITH that looks at columns outside, within another such query"
@@ -52,12 +63,13 @@ def bind_named(node: exp.CTE, context: Context, used: Context, use: exp.Table) -
     return found
 
 
-def _again(session: Session, node: exp.CTE) -> Bound:
+def _again(session: Session, found: Bound) -> Bound:
     """Return a query that is made already, its columns under names of this use."""
-    found = session.known[id(node)]
-    names = [session.names.unique(name) for name in found.columns]
-    data = found.data.select([col(own).alias(name) for own, name in zip(found.columns, names, strict=True)])
-    return found._replace(data=data, columns=tuple(names))
+    own = dict.fromkeys((*found.columns, *found.carried.values()))
+    names = {column: session.names.unique(column) for column in own}
+    data = found.data.select([col(column).alias(name) for column, name in names.items()])
+    carried = {outer: names[column] for outer, column in found.carried.items()}
+    return Bound(data, tuple(names[column] for column in found.columns), found.names, carried)
 
 
 def _is_kept(node: exp.Expr) -> bool:

@@ -52,7 +52,7 @@ def query_data_set(
     check_is_query(text)
     name = checked_dialect(dialect)
     statement = parsed(text) if name == OURS else translated(text, name)
-    if not isinstance(statement, exp.Query | exp.Values | exp.Subquery):
+    if not isinstance(statement, exp.Query | exp.Values | exp.Subquery | exp.Pivot):
         raise NotYetSupportedError(sentence(statement, f"{statement.key.upper()} is no query", text))
     tables = environment.tables
     paths: dict[str, DataSet] = {}

@@ -21,10 +21,11 @@ from engine.sql.column_names import different_names
 from engine.sql.dialect import sentence
 from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Bound, Context, Frame
-from engine.sql.from_binder import rows_of
+from engine.sql.from_binder import rows_as_query
 from engine.sql.joins import JoinKey, joined
 from engine.sql.named_queries import with_named
 from engine.sql.ordering import bounds, in_order, order_key, ordinal
+from engine.sql.pivots import bind_pivot
 from engine.sql.scopes import Named, Scope, ScopeTable
 from engine.sql.select_binder import bind_select
 from engine.sql.values import bind_values
@@ -56,11 +57,9 @@ def bind_query(node: exp.Expr, context: Context, *, is_whole: bool = False) -> B
         case exp.Paren():
             return bind_query(node.this, context, is_whole=is_whole)
         case exp.Table():
-            rows = rows_of(node, context)
-            shown = list(rows.scope.columns)
-            return Bound(
-                rows.data, tuple(one.column for one in shown), tuple(one.name for one in shown), dict(rows.carried)
-            )
+            return rows_as_query(node, context)
+        case exp.Pivot():
+            return bind_pivot(node, rows_as_query(node.this, context), node.this.alias_or_name, context)
     raise NotYetSupportedError(sentence(node, f"the SQL query {node.key.upper()}", context.session.text))
 
 

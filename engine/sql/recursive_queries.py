@@ -57,13 +57,13 @@ def recursive_rows(node: exp.CTE, context: Context) -> Bound:
         raise refused("ORDER BY and LIMIT stand in the query that uses it")
     context = context.within(query)
     first = session.bind_query(query.this, context)
-    working = exp.CTE(this=query.this, alias=node.args["alias"].copy())
-    inner = replace(context, ctes={**context.ctes, name.lower(): (working, context)})
+    alias = [one.name for one in node.args["alias"].columns]
+    names = (*alias, *first.names[len(alias) :])
     schema = _schema([first.data.schema.field(column).type for column in first.columns])
     for _ in range(_MOST_TYPES):
         last = working_rows(first.data, schema)
-        session.known[id(working)] = Bound(last, tuple(schema.names), first.names)
-        step = session.bind_query(query.expression, inner)
+        working = Bound(last, tuple(schema.names), names)
+        step = session.bind_query(query.expression, replace(context, ctes={**context.ctes, name.lower(): working}))
         if first.carried or step.carried:
             said = f"WITH RECURSIVE {name}, which looks at columns outside"
             raise NotYetSupportedError(sentence(node, said, session.text))
@@ -83,9 +83,7 @@ def recursive_rows(node: exp.CTE, context: Context) -> Bound:
         for place, pair in enumerate(zip(_of(first).types, _of(step).types, strict=True))
         if pair[0] != pair[1]
     )
-    alias = node.args["alias"].columns
-    column = alias[place].name if place < len(alias) else first.names[place]
-    raise refused(f"column {column} is {one} in the first part and {other} in the second; cast one of them")
+    raise refused(f"column {names[place]} is {one} in the first part and {other} in the second; cast one of them")
 
 
 def _schema(types: Sequence[pa.DataType]) -> pa.Schema:

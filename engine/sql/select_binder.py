@@ -49,9 +49,6 @@ def _check(node: exp.Select, context: Context) -> None:
         raise NotYetSupportedError(
             sentence(node.expressions[0] if node.expressions else node, said, context.session.text)
         )
-    if node.args.get("sample") is not None:
-        said = "USING SAMPLE (write data.sample(fraction, seed) in Python)"
-        raise NotYetSupportedError(sentence(node, said, context.session.text))
     for one in ("laterals", "match", "connect", "cluster", "distribute", "sort", "settings", "into"):
         if node.args.get(one):
             raise NotYetSupportedError(sentence(node, f"{one.upper()} in a SELECT", context.session.text))

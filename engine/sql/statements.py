@@ -118,8 +118,6 @@ STATEMENTS: Final[dict[str, str]] = {
     "DESCRIBE": "env.sql('SELECT * FROM name').schema",
     "DESC": "env.sql('SELECT * FROM name').schema",
     "SUMMARIZE": "env.sql('SELECT * FROM name').describe()",
-    "PIVOT": "data.pivot(on, values, index, agg)",
-    "UNPIVOT": "data.unpivot(on, index)",
     "CREATE": _REGISTER,
     "DROP": "env.unregister(name)",
     "INSERT": _WRITE,

@@ -95,12 +95,15 @@ SAID = {
     'SELECT k FROM t ORDER BY s COLLATE NOCASE': (
         'line 1, column 26: COLLATE is not there; texts compare by bytes, write lower(s)'
     ),
-    "SELECT k FROM t PIVOT (sum(v) FOR s IN ('a'))": (
-        'line 1, column 15: PIVOT and UNPIVOT are not there; write sum(CASE WHEN ...), or data.pivot(...) in '
-    ),
+    "SELECT k FROM t PIVOT (v FOR s IN ('a'))": 'line 1, column 24: expected: an aggregation function in PIVOT',
     "SELECT s -> 'a' FROM t": (
         "line 1, column 8: -> is not there; write s ->> '$.a', or json_extract_string(s, '$.a')"
     ),
+    'SELECT t.k FROM t ASOF JOIN u ON t.k = u.k': (
+        'line 1, column 34: ASOF JOIN needs one comparison of both sides, as in a.ts >= b.ts'
+    ),
+    'SELECT k FROM t TABLESAMPLE (120 PERCENT)': 'line 1, column 15: a sample of 120 percent',
+    'SELECT k FROM range(DATE \'2024-01-01\', DATE \'2024-01-02\')': 'line 1, column 15: range() of times takes',
     'SELECT k && v FROM t': 'line 1, column 8: && is not there; write AND, or list_has_any(a, b) of lists',
     'SHOW TABLES': 'line 1, column 1: SHOW TABLES is no query; write list(env.tables)',
     '': 'there is no statement in the text',
@@ -132,12 +135,10 @@ NOT_THERE = {
         "CREATE (a query begins with SELECT, FROM, WITH or VALUES; write env.register(name, env.sql('SELECT ...')))"
     ),
     'SELECT k FROM t FETCH FIRST 3 ROWS WITH TIES': 'line 1, column 8: FETCH FIRST ... WITH TIES',
-    'SELECT k FROM t USING SAMPLE 10': (
-        'line 1, column 8: USING SAMPLE (write data.sample(fraction, seed) in Python)'
+    'SELECT t.k FROM t POSITIONAL JOIN u': (
+        'line 1, column 35: POSITIONAL JOIN (number both sides with row_number())'
     ),
-    'SELECT t.k FROM t ASOF JOIN u ON t.k >= u.k': (
-        'line 1, column 29: ASOF JOIN (write data.asof_join(...) in Python)'
-    ),
+    'SELECT t.k FROM t ASOF RIGHT JOIN u ON t.k >= u.k': 'line 1, column 35: ASOF RIGHT JOIN',
     'SELECT count(DISTINCT k, v) FROM t': (
         'line 1, column 8: count(DISTINCT a, b) in SQL (write count(*) of a SELECT DISTINCT a, b)'
     ),

@@ -10,7 +10,6 @@ from tests.sql.conftest import Answers
 REFUSED = {
     "SELECT /*+ BROADCAST(u) */ t.v FROM t JOIN u ON t.k = u.k": "join hints",
     "SELECT s FROM t WHERE s LIKE s ESCAPE '!'": "ESCAPE",
-    "SELECT k FROM t TABLESAMPLE BERNOULLI (0)": "TABLESAMPLE",
     "SELECT sum(k) OVER (ORDER BY DATE '2020-01-01' + v RANGE 1 PRECEDING) AS n FROM t": "INTERVAL",
     "SELECT max(k) OVER (ORDER BY s RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM t": "distances of numbers",
     "SELECT sum(v) OVER (ORDER BY k GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM t": "GROUPS",

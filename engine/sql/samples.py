@@ -1,0 +1,41 @@
+"""TABLESAMPLE and USING SAMPLE: a share of the rows, each by itself, or a number of them.
+
+    t TABLESAMPLE (10 PERCENT) REPEATABLE (3)     each row with a probability of 0.1: BERNOULLI, SYSTEM
+    t TABLESAMPLE (20 ROWS)                       the 20 rows with the least random numbers: RESERVOIR
+
+Held by: tests/sql/test_samples.py
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from engine.api.data_set import DataSet
+from engine.api.row_functions import rand
+from engine.errors import PlanError
+from engine.sql.dialect import sentence
+from engine.sql.frames import Context
+
+
+def sampled(data: DataSet, node: exp.TableSample, context: Context, place: exp.Expr) -> DataSet:
+    """Return a sample of rows; ``place``: what errors are about."""
+    session = context.session
+    percent, size = node.args.get("percent"), node.args.get("size")
+    is_share = percent is not None or str(node.args["method"]).upper() in ("BERNOULLI", "SYSTEM")
+    seed = _number(node.args.get("seed"))
+    count = _number(percent if percent is not None else size)
+    if count is None or (is_share and not 0 <= count <= 100) or (not is_share and count != int(count)):
+        what = "percent" if is_share else "rows"
+        said = f"a sample of {percent or size} {what}; write (10 PERCENT), or (100 ROWS)"
+        raise PlanError(sentence(place, said, session.text))
+    if is_share:
+        return data.sample(count / 100, None if seed is None else int(seed))
+    drawn = session.names.unique("drawn")
+    numbered = data.with_columns(**{drawn: rand(None if seed is None else int(seed))})
+    return numbered.top(int(count), [drawn], descending=False).drop(drawn)
+
+
+def _number(node: exp.Expr | None) -> float | None:
+    """Return the number that is written, None for another expression."""
+    is_number = isinstance(node, exp.Literal) and not node.is_string
+    return float(node.name) if node is not None and is_number else None

@@ -25,16 +25,16 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.api.aggregate_nodes import aggregate_node
 from engine.api.data_set import DataSet
-from engine.api.join_keys import JoinKeys
-from engine.api.joins import join_node, union_node
 from engine.api.results import check_visible
 from engine.config.sql_options import RECURSION_ROUNDS_MAX
 from engine.connectors.arrow_files import arrow_files_source
 from engine.errors import PlanError
-from engine.graph.plan import Source
+from engine.graph.plan import JoinType, Source
 from engine.graph.source_spec import ArrowSource, SinkSpec, SourceSplit, SourceStatistics
+from engine.lowering.aggregate_nodes import aggregate_node
+from engine.lowering.join_keys import keys_on
+from engine.lowering.joins import join_node, union_node
 from engine.lowering.logical_node import CachedRows, LogicalNode, reachable
 
 _ORIGIN: Final = "rows of a round"
@@ -68,7 +68,7 @@ def repeated(first: DataSet, working: DataSet, step: DataSet, name: str, *, is_d
     if is_distinct:
         names = tuple(first.columns)
         different = [aggregate_node(node, names, ()) for node in nodes]
-        new = join_node(different[1], rounds.all_rows, "anti", JoinKeys(list(names), null_safe=True))
+        new = join_node(different[1], rounds.all_rows, JoinType.ANTI, keys_on(names, null_safe=True))
         nodes = different[0], new
     rounds.cached.compute = lambda folder: rounds.rows(*nodes, folder)
     # what explain shows: its rounds are planned one by one, of rows that are there

@@ -55,6 +55,7 @@ from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.sources.prepared_plan import prepared, with_exact_splits
 from engine.storage.store_client import use_store_settings
+from engine.storage.store_counters import StoreTraffic, counted
 from engine.user_warnings import calling_place
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Environment(SourceCalls, HasOtherNames):
         self._streams: weakref.WeakSet[ResultStream] = weakref.WeakSet()
         self._is_closed = False
         self._has_run = False
+        #: requests to stores that make plans
+        self._asked = StoreTraffic()
 
     def __enter__(self) -> Self:
         return self
@@ -210,17 +213,20 @@ class Environment(SourceCalls, HasOtherNames):
         chosen = current_command_line().job_name or name or _script_name()
         if not sinks:
             raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
-        sinks = self._with_bad_rows([_as_files_are_now(sink) for sink in sinks])
-        if not executor_of(self._target).is_dry:
-            use_store_settings(self._configuration.storage_texts())
-            check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
+        with counted(self._asked):
+            sinks = self._with_bad_rows([_as_files_are_now(sink) for sink in sinks])
+            if not executor_of(self._target).is_dry:
+                use_store_settings(self._configuration.storage_texts())
+                check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
         return self._run(sinks, chosen)
 
     def _run(self, sinks: Sequence[LogicalNode], name: str) -> JobResult:
         return self._planned_and_run(sinks, name)[1]
 
     def _planned_and_run(self, sinks: Sequence[LogicalNode], name: str) -> tuple[Plan, JobResult]:
-        plan = self._planned(sinks, name)
+        with counted(self._asked):
+            plan = self._planned(sinks, name)
+        plan = replace(plan, stores=self._asked.taken())
         with beside_streams(), placed_errors(sinks):
             result = executor_of(self._target).execute(plan, self._configuration)
         warn_of_notes(result)

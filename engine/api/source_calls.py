@@ -32,6 +32,7 @@ from engine.lowering.logical_node import LogicalNode
 from engine.storage.file_systems import LOCAL, file_system_of
 from engine.storage.known_objects import known_statuses
 from engine.storage.store_client import use_store_settings
+from engine.storage.store_counters import StoreTraffic, counted
 from engine.storage.store_options import StorageOptions, bucket_settings
 from engine.user_warnings import warn_user
 
@@ -46,6 +47,9 @@ Paths = PathLike | Iterable[PathLike]
 @with_other_options
 class SourceCalls(ABC):
     """Base of Environment with its sources."""
+
+    #: requests to stores that make plans
+    _asked: StoreTraffic
 
     @property
     @abstractmethod
@@ -412,11 +416,11 @@ class SourceCalls(ABC):
             self.configuration.add_storage_texts(bucket_settings(listed, in_paths.storage_options, call))
         use_store_settings(self.configuration.storage_texts())
         if entry.has_files:
-            with placed_store_errors(call), known_statuses(reads_tails=name == "parquet"):
+            with placed_store_errors(call), known_statuses(reads_tails=name == "parquet"), counted(self._asked):
                 found = path_source(entry, places, in_paths, request)
             self._check_places(call, found[0].paths)
             return self._source(*found, rate_limit)
-        with placed_store_errors(call):
+        with placed_store_errors(call), counted(self._asked):
             found = entry.source(request._replace(paths=listed))
         self._check_places(call, getattr(found[0], "paths", ()))
         return self._source(*found, rate_limit)

@@ -114,6 +114,8 @@ class JobResult(msgspec.Struct, frozen=True):
     splits: tuple[str, ...] = ()
     #: outputs, each with what its place tells of it, such as the version of a table
     outputs: tuple[PublishedOutput, ...] = ()
+    #: requests, bytes read and bytes written of the plan and of publication, by store
+    other_stores: dict[str, tuple[int, int, int]] = {}
 
     @property
     def bad_rows(self) -> int:
@@ -130,8 +132,9 @@ class JobResult(msgspec.Struct, frozen=True):
 
     @property
     def stores(self) -> dict[str, tuple[int, int, int]]:
-        """Requests, bytes read and bytes written of all tasks, by scheme and bucket of the object store."""
-        return store_totals(subtask.stores for vertex in self.vertices for subtask in vertex.subtasks)
+        """Requests, bytes read and bytes written of plan, tasks and publication, by scheme and bucket of the store."""
+        of_tasks = (subtask.stores for vertex in self.vertices for subtask in vertex.subtasks)
+        return store_totals([self.other_stores, *of_tasks])
 
     def __repr__(self) -> str:
         return f"<JobResult {self._head}>"
@@ -303,4 +306,5 @@ def job_result(outcome: JobOutcome) -> JobResult:
         outcome.decisions,
         dict(counters),
         outputs=outcome.outputs,
+        other_stores=outcome.stores,
     )

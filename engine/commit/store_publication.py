@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +32,7 @@ from engine.errors import JobExecutionError, PlanError
 from engine.ids import JobId
 from engine.storage.file_system import Objects
 from engine.storage.file_systems import file_system_of
+from engine.storage.known_objects import in_parallel
 from engine.storage.store_folder import ADDING, IDLE, REMOVING, STATE_NAME, FolderState, decode_state, encode_state
 
 _SUCCESS: Final = "_SUCCESS"
@@ -203,9 +203,8 @@ class StorePublication:
             self._after_step("delete")
 
     def _each(self, works: Iterable[Callable[[], None]]) -> None:
-        with ThreadPoolExecutor(_AT_ONCE, "drey-publish") as threads:
-            for done in [threads.submit(work) for work in works]:
-                done.result()
+        for _ in in_parallel(lambda work: work(), works, _AT_ONCE):
+            pass
 
 
 def _is_data(name: str) -> bool:

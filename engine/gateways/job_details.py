@@ -91,6 +91,8 @@ class JobDetails(msgspec.Struct, frozen=True):
     configuration: dict[str, str] = {}
     #: place in the queue, while the job has no slot and waits for some
     waiting: WaitingJob | None = None
+    #: requests, bytes read and bytes written of the plan and of publication, by store
+    stores: dict[str, tuple[int, int, int]] = {}
 
 
 class RequestJobDetails(Request[JobDetails], frozen=True):

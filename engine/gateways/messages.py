@@ -114,6 +114,8 @@ class JobOutcome(msgspec.Struct, frozen=True):
     decisions: tuple[RunTimeDecision, ...] = ()
     #: outputs of a job that has finished, as their targets tell of them
     outputs: tuple[PublishedOutput, ...] = ()
+    #: requests, bytes read and bytes written of the plan and of publication, by store
+    stores: dict[str, tuple[int, int, int]] = {}
 
 
 class SubmitJob(Request[SubmitReply], frozen=True):

@@ -112,6 +112,8 @@ class JobGraph(msgspec.Struct, frozen=True, dict=True):
     adaptive: AdaptiveSettings | None = None
     #: artifacts in order of the module search path
     artifacts: tuple[JobArtifact, ...] = ()
+    #: requests, bytes read and bytes written that making the plan took, by store
+    stores: dict[str, tuple[int, int, int]] = {}
 
     @cached_property
     def has_functions(self) -> bool:

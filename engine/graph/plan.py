@@ -402,6 +402,8 @@ class Plan(msgspec.Struct, frozen=True):
     nodes: tuple[PlanNode, ...]
     sinks: tuple[int, ...]
     name: str = ""
+    #: requests, bytes read and bytes written that making the plan took, by store
+    stores: dict[str, tuple[int, int, int]] = {}
 
     @property
     def has_functions(self) -> bool:

@@ -100,10 +100,10 @@ class JobMaster(RpcEndpoint):
         events = () if recovered is None else recovered.events
         facts = JobFacts.rebuild(job_graph, lambda: settings.restart_strategy(job_graph), stopped, events)
         self.state = JobState(facts, stopped, epoch, self._address, settings, turn)
-        self._report = JobReport(facts, self.state.history, clock)
         commit = JobCommit(facts.graph.job_graph, epoch, leadership.is_leading, storage, facts.staging)
         states = HeldStates(facts.graph.job_graph)
         self._outputs = OutputSteps(job_graph.job_id, commit, states, self._journal, leadership.blocking_work)
+        self._report = JobReport(facts, self.state.history, clock, self._outputs.traffic)
         self._calls = JobCalls(rpc, epoch, settings.resource_manager_address)
         self._task_executors = TaskExecutorWatch(
             rpc,

@@ -15,7 +15,7 @@ from engine.clock import Clock
 from engine.commit.result_record import JobResultRecord
 from engine.gateways.job_details import JobDetails, JobExceptions, JobFailure
 from engine.gateways.messages import JobOutcome, JobOverview, JobProgress
-from engine.graph.deployment import FailureInfo
+from engine.graph.deployment import FailureInfo, store_totals
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.job_commit import JobEnd
 from engine.jobmaster.job_details import vertex_details
@@ -23,13 +23,15 @@ from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.job_summary import vertex_progress, vertex_results
 from engine.jobmaster.status_history import StatusHistory
+from engine.storage.store_counters import StoreTraffic
 
 
 class JobReport:
     """Status, times and numbers of one job."""
 
-    def __init__(self, facts: JobFacts, history: StatusHistory, clock: Clock) -> None:
+    def __init__(self, facts: JobFacts, history: StatusHistory, clock: Clock, traffic: StoreTraffic) -> None:
         self._facts = facts
+        self._traffic = traffic
         self._history = history
         self._clock = clock
         self._start_s = clock.monotonic_s() - max(0, clock.wall_ms() - facts.start_ms) / 1000
@@ -80,7 +82,12 @@ class JobReport:
             failure,
             self._facts.planner.decisions,
             self._facts.published,
+            self._stores,
         )
+
+    @property
+    def _stores(self) -> dict[str, tuple[int, int, int]]:
+        return store_totals([self._job.stores, self._traffic.by_store()])
 
     @property
     def overview(self) -> JobOverview:
@@ -118,6 +125,7 @@ class JobReport:
             self._facts.planner.decisions,
             self.exceptions.failures,
             self._job.configuration,
+            stores=self._stores,
         )
 
     @property

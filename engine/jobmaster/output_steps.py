@@ -27,6 +27,7 @@ from engine.jobmaster.job_ending import EndPhase
 from engine.jobmaster.job_input import Deposed, JobInput, OutputsPrepared, PrepareFailed, PublishFailed, StepDone
 from engine.jobmaster.job_instruction import Commit, PublishAgain
 from engine.jobmaster.job_journal import Journal
+from engine.storage.store_counters import StoreTraffic, counted
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ class OutputSteps:
         self._states = states
         self._journal = journal
         self._blocking_work = blocking_work
+        #: requests to stores that these steps make
+        self.traffic = StoreTraffic()
 
     async def prepare(self, known: dict[int, Staging] | None) -> JobInput:
         """Make room for the outputs, and hold the states of what is read."""
@@ -106,17 +109,21 @@ class OutputSteps:
     async def remove_staging(self) -> JobInput:
         """Remove what was staged, if that can be."""
         try:
-            await asyncio.get_running_loop().run_in_executor(self._blocking_work, self.commit.abort)
+            await asyncio.get_running_loop().run_in_executor(self._blocking_work, self._counted, self.commit.abort)
         except (OSError, EngineError) as error:
             _log.warning("staging of job %s could not be removed: %s", self._job_id, error)
         return StepDone(EndPhase.CLEANING)
+
+    def _counted(self, work: Callable[[], T]) -> T:
+        with counted(self.traffic):
+            return work()
 
     async def _ask_storage(self, work: Callable[[], T]) -> T:
         """Do what may be done twice, again and again while the storage does not answer."""
         loop = asyncio.get_running_loop()
         while True:
             try:
-                return await loop.run_in_executor(self._blocking_work, work)
+                return await loop.run_in_executor(self._blocking_work, self._counted, work)
             except StorageUnavailableError as error:
                 _log.warning("job %s waits for its storage: %s", self._job_id, error)
                 await asyncio.sleep(_STORAGE_PAUSE_S)

@@ -80,8 +80,19 @@ def job_document(job: JobDetails, now_ms: int) -> dict[str, object]:
         "status-counts": {state: statuses[state] for state in EXECUTION_STATES},
         "plan": plan_document(job),
         "decisions": [decision.text for decision in job.decisions],
+        "stores": _stores(job),
         "pending-operators": 0,
         "waiting": waiting_document(job.waiting),
+    }
+
+
+def _stores(job: JobDetails) -> dict[str, dict[str, int]]:
+    """Return requests and bytes of plan, tasks and publication by store. Flink has no such field."""
+    tasks = (attempt.counters.stores for vertex in job.vertices for attempt in vertex.subtasks)
+    totals = store_totals([job.stores, *tasks])
+    return {
+        store: {"requests": requests, "read-bytes": read, "write-bytes": written}
+        for store, (requests, read, written) in sorted(totals.items())
     }
 
 

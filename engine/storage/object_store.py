@@ -90,8 +90,13 @@ class ObjectStore:
     def _head(self, place: StorePlace, path: str) -> FileStatus | None:
         obstore, known = client_library(path), current_known()
         if known is not None and known.reads_tails and place.family in _TELL_ENDS and len(known.tails) < _TAILS_MAX:
-            with contextlib.suppress(OSError):  # an empty object has no end: its status says what is wrong
+            try:
                 file = StoreRangeFile.of_tail(path)
+            except FileNotFoundError:
+                return None
+            except OSError:
+                pass  # an empty object has no end: its status says what is wrong
+            else:
                 known.tails[path] = file.tail
                 return _status_of(file.version)
         try:

@@ -4,8 +4,8 @@
     traffic = current_traffic()             for a thread that asks on behalf of this one: counted(traffic) there
     note(root, requests=1, read_bytes=..., written_bytes=...)
 
-A request that the client repeats by itself counts once; a listing counts once for a thousand names. What is asked
-outside of any block, while a plan is made or an output is published, is counted for no task.
+A request that the client repeats by itself counts once; a listing counts once for a thousand names. An environment has
+counters for what makes its plans, which the next job takes over; a JobMaster has some for what publishes its outputs.
 
 Held by: tests/storage/test_store_counters.py
 """
@@ -38,6 +38,12 @@ class StoreTraffic:
         """Return (requests, bytes read, bytes written) by scheme and bucket."""
         with self._lock:
             return {root: (counts[0], counts[1], counts[2]) for root, counts in self._counts.items()}
+
+    def taken(self) -> dict[str, tuple[int, int, int]]:
+        """Return the counts, and begin again."""
+        with self._lock:
+            counts, self._counts = self._counts, {}
+        return {root: (counts[root][0], counts[root][1], counts[root][2]) for root in counts}
 
 
 def current_traffic() -> StoreTraffic | None:

@@ -86,12 +86,13 @@ def planner_settings(
 
 def plan_job(plan: Plan, settings: OptimizerSettings, configuration: Configuration) -> PlannedJob:
     """Optimize a plan and make the graph of a new job."""
+    stores, plan = plan.stores, msgspec.structs.replace(plan, stores={})
     optimized = optimize(plan, settings)
     crowded = crowding(optimized, configured_sizes(configuration, configuration.get(SLOTS)).process_bytes)
     if crowded:
         warn_user(crowded)
     job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
-    return PlannedJob(job_graph, split_lines(optimized))
+    return PlannedJob(msgspec.structs.replace(job_graph, stores=stores), split_lines(optimized))
 
 
 def run_to_end(

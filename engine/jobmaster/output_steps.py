@@ -102,7 +102,7 @@ class OutputSteps:
         if not self._states.has_places:
             return
         try:
-            await asyncio.get_running_loop().run_in_executor(self._blocking_work, self._states.close)
+            await asyncio.get_running_loop().run_in_executor(self._blocking_work, self._counted, self._states.close)
         except (OSError, EngineError) as error:
             _log.warning("what job %s has read is still held: %s", self._job_id, error)
 

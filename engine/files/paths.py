@@ -17,7 +17,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from urllib.parse import unquote
@@ -26,10 +26,13 @@ from engine.errors import PlanError
 from engine.files.table_formats import check_no_table
 from engine.storage.file_system import FolderEntry
 from engine.storage.file_systems import LOCAL, file_system_of, is_file, is_folder
+from engine.storage.known_objects import current_known, in_parallel
 
 PathLike = str | os.PathLike[str]
 
 _SHOWN_MAX = 60
+#: objects that a store is asked about at the same time
+_LOOKS_AT_ONCE = 16
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 
 
@@ -239,12 +242,22 @@ def _first_file_below(folder: str) -> str | None:
     return None
 
 
+def _look_at_objects(places: Sequence[str]) -> None:
+    """Ask stores for the statuses of objects that are named one by one, several at a time."""
+    named = [place for place in places if file_system_of(place).objects is not None and not glob.has_magic(place)]
+    if len(named) > 1 and current_known() is not None:
+        for _ in in_parallel(lambda place: file_system_of(place).find(place), named, _LOOKS_AT_ONCE):
+            pass
+
+
 def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str, ...]:
     """Return the absolute paths of the files; PlanError when there are none."""
     patterns = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not patterns:
         raise PlanError(f"{reader}: no path")
-    files = (file for pattern in patterns for file in _expand_one(local_path(pattern, reader), reader))
+    places = [local_path(pattern, reader) for pattern in patterns]
+    _look_at_objects(places)
+    files = (file for place in places for file in _expand_one(place, reader))
     found = tuple(dict.fromkeys(files))
     check_names(found, reader)
     return found

@@ -1,25 +1,37 @@
 """Objects of a store as a plan found them: what a reader opens without asking the store about it again.
 
-    stored_file(path, version) -> StoredFile        ParquetSource.stored
-    statuses(stored)           -> {path: FileStatus}
+    stored_file(file), stored_as(path, version)  -> StoredFile        ParquetSource.stored
+    statuses(stored)                             -> {path: FileStatus}
+    stored_of(spec)                              -> the objects of a source of any kind
 
 Held by: tests/storage/test_needed_pages.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import cast
 
-from engine.graph.source_spec import StoredFile
+from engine.graph.source_spec import ParquetSource, PathSource, SourceSpec, StoredFile
 from engine.storage.file_system import FileStatus, RangeFile
 from engine.storage.store_files import Version
 
 
 def stored_file(file: RangeFile) -> StoredFile:
     """Return an object that is open."""
-    tag, size_bytes, modified_ns = cast("Version", file.version)
-    return StoredFile(file.path, size_bytes, modified_ns, tag)
+    return stored_as(file.path, file.version)
+
+
+def stored_as(path: str, version: Hashable) -> StoredFile:
+    """Return an object by its version."""
+    tag, size_bytes, modified_ns = cast("Version", version)
+    return StoredFile(path, size_bytes, modified_ns, tag)
+
+
+def stored_of(spec: SourceSpec) -> tuple[StoredFile, ...]:
+    """Return the objects that a source reads; none for sources that do not note them."""
+    inner = spec.inner if isinstance(spec, PathSource) else spec
+    return inner.stored if isinstance(inner, ParquetSource) else ()
 
 
 def statuses(stored: Iterable[StoredFile]) -> dict[str, FileStatus]:

@@ -25,6 +25,8 @@ from engine.graph.expression import Expression, columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.row_group_bounds import bounds_of_files
 from engine.parquet.source import parquet_source, source_of_files, widened
+from engine.parquet.stored_files import stored_as
+from engine.storage.file_system import FileStatus
 from engine.storage.file_systems import file_system_of
 
 #: number of files above which it pays to wait for the filters
@@ -38,7 +40,8 @@ _Seen = tuple[str, int, int]
 def first_look(paths: Sequence[str]) -> FoundParquet:
     """Return a source of files that all are as the first one."""
     spec, statistics, schema = parquet_source([paths[0]])
-    sizes = [size for _, size, _ in _seen(paths)]
+    found = _statuses(paths)
+    sizes = [status.size_bytes for status in found]
     times = sum(sizes) / max(1, sizes[0])
     splits = tuple(SourceSplit(path, 0, 1, max(1, size), 0) for path, size in zip(paths, sizes, strict=True))
     guessed = msgspec.structs.replace(
@@ -49,7 +52,10 @@ def first_look(paths: Sequence[str]) -> FoundParquet:
         is_exact=False,
         columns={},
     )
-    return msgspec.structs.replace(spec, paths=tuple(paths), splits=splits, is_unread=True), guessed, schema
+    is_stored = file_system_of(paths[0]).objects is not None
+    stored = [stored_as(path, status.version) for path, status in zip(paths, found, strict=True)] if is_stored else []
+    spec = msgspec.structs.replace(spec, paths=tuple(paths), splits=splits, is_unread=True, stored=tuple(stored))
+    return spec, guessed, schema
 
 
 class Looked(NamedTuple):
@@ -88,11 +94,15 @@ def with_footers(
     return Looked(known, statistics, bounds)
 
 
-def _seen(paths: Sequence[str]) -> list[_Seen]:
+def _statuses(paths: Sequence[str]) -> list[FileStatus]:
     try:
-        found = [(path, file_system_of(path).status(path)) for path in paths]
+        return [file_system_of(path).status(path) for path in paths]
     except OSError as error:
         raise PlanError(f"read_parquet: {error.filename} cannot be read: {error.strerror}") from None
+
+
+def _seen(paths: Sequence[str]) -> list[_Seen]:
+    found = zip(paths, _statuses(paths), strict=True)
     return [(path, status.size_bytes, status.modified_ns) for path, status in found]
 
 

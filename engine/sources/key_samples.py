@@ -28,6 +28,7 @@ from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, Sourc
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
+from engine.parquet.stored_files import stored_of
 from engine.storage.known_objects import shared
 
 #: number of rows below which the first sample is sufficient
@@ -72,7 +73,7 @@ def _has_choices(plan: Plan) -> bool:
 
 def _is_stored(node: PlanNode) -> bool:
     """Return whether a source has files in a store."""
-    return isinstance(node.operator, Source) and bool(getattr(node.operator.spec, "stored", ()))
+    return isinstance(node.operator, Source) and bool(stored_of(node.operator.spec))
 
 
 def _each(sampled: Callable[[PlanNode], PlanNode], sources: Sequence[PlanNode]) -> list[PlanNode]:

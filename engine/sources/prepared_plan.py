@@ -14,8 +14,7 @@ import msgspec
 from engine.errors import PlanError
 from engine.formats.registry import format_of
 from engine.graph.plan import Operator, Plan, Source
-from engine.graph.source_spec import ParquetSource
-from engine.parquet.stored_files import statuses
+from engine.parquet.stored_files import statuses, stored_of
 from engine.sources.key_samples import with_samples
 from engine.sources.source_filters import is_prunable, source_filters
 from engine.storage.file_system import FileStatus
@@ -30,7 +29,7 @@ def prepared(plan: Plan) -> Plan:
 
 def _stored(plan: Plan) -> dict[str, FileStatus]:
     specs = [node.operator.spec for node in plan.nodes if isinstance(node.operator, Source)]
-    return statuses(each for spec in specs if isinstance(spec, ParquetSource) for each in spec.stored)
+    return statuses(each for spec in specs for each in stored_of(spec))
 
 
 def _prepared(plan: Plan) -> Plan:

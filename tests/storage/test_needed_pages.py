@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import threading
+import time
 
 import msgspec
 import numpy
@@ -83,6 +85,47 @@ def test_a_file_without_indexes_is_read_by_row_groups(store, content):
     assert rows.num_rows == 2501
     assert requests == len(WANTED)
     assert read < 1.01 * 8 * len(WANTED) * ROWS // GROUPS
+
+
+def test_objects_that_are_named_are_looked_at_together_and_once(server, asked):
+    proxy, env = asked
+    paths = [server.put(f"needed/named/{index:02}.parquet", small_file_of(index)) for index in range(24)]
+    most, under_way, lock = [0], [0], threading.Lock()
+
+    def fault(number, method, path):
+        del number, method, path
+        with lock:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        time.sleep(0.02)
+        with lock:
+            under_way[0] -= 1
+
+    proxy.fault = fault
+    data = env.read_parquet(paths)
+    assert (len(proxy.requests), most[0] > 4) == (24, True)
+    assert sorted(data.to_arrow()["k"].to_pylist()) == list(range(24))
+    assert len(proxy.requests) == 48
+
+
+@pytest.mark.parametrize("kept", [1, 3])
+def test_of_folders_of_values_the_objects_that_a_filter_leaves_are_opened(server, asked, kept):
+    proxy, env = asked
+    for index in range(70):
+        server.put(f"needed/folders/part={index}/a.parquet", small_file_of(index))
+    data = env.read_parquet("s3://data/needed/folders")
+    objects = [path for _, path in proxy.requests if path.endswith(".parquet")]
+    assert len(objects) == 1, "the footer of the first one"
+    proxy.requests.clear()
+    assert data.filter(col("part") < kept).count() == kept
+    assert {method for method, _ in proxy.requests} == {"GET"}
+    assert len(proxy.requests) <= 2 * kept
+
+
+def small_file_of(number):
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"k": [number]}), sink)
+    return sink.getvalue()
 
 
 def test_a_footer_that_is_longer_than_was_guessed_takes_one_more_request(store):

@@ -250,7 +250,7 @@ class Dispatcher(RpcEndpoint):
         job_id = request.job_graph.job_id
         while (submission := self._submissions.get(job_id)) is not None:
             await submission.wait()
-        if self.is_known_job(job_id) or self._ended.get(job_id) is not None:
+        if self.is_known_job(job_id) or self._ended.is_known(job_id):
             return SubmitReply(job_id, is_new=False)
         self._submissions[job_id] = asyncio.Event()
         return await self.complete(self._submit(request.job_graph))
@@ -304,7 +304,7 @@ class Dispatcher(RpcEndpoint):
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
         """Begin to cancel a job, under any leader; one that has ended stays as it is."""
         job_id = request.job_id
-        if self._ended_job(job_id) is not None:
+        if await self._ended_job(job_id) is not None:
             return ACKNOWLEDGE
         if job_id in self._unread:
             ended = await self._keeper.end_unread(job_id)
@@ -343,7 +343,7 @@ class Dispatcher(RpcEndpoint):
 
     async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
         """Return a job's state."""
-        ended = self._ended_job(request.job_id)
+        ended = await self._ended_job(request.job_id)
         if ended is None and request.job_id in self._unread:
             return _unread_overview(request.job_id)
         if ended is not None:
@@ -352,7 +352,7 @@ class Dispatcher(RpcEndpoint):
 
     async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
         """Return a job's live numbers; of an ended job the last ones."""
-        ended = self._ended_job(request.job_id)
+        ended = await self._ended_job(request.job_id)
         if ended is None:
             return await self._with_waiting(request.job_id, await self._gateway(request.job_id).ask(request))
         outcome = ended.outcome
@@ -371,14 +371,14 @@ class Dispatcher(RpcEndpoint):
 
     async def request_job_details(self, request: RequestJobDetails) -> JobDetails:
         """Return everything about a job; of an ended job the last."""
-        ended = self._ended_job(request.job_id)
+        ended = await self._ended_job(request.job_id)
         if ended is not None:
             return ended.details
         return await self._with_waiting(request.job_id, await self._gateway(request.job_id).ask(request))
 
     async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
         """Return the failures of a job so far."""
-        ended = self._ended_job(request.job_id)
+        ended = await self._ended_job(request.job_id)
         if ended is None:
             return await self._gateway(request.job_id).ask(request)
         return JobExceptions(ended.details.failures)
@@ -388,7 +388,7 @@ class Dispatcher(RpcEndpoint):
         running = self._running.get(request.job_id)
         if running is not None:
             return await asyncio.shield(running.outcome)
-        ended = self._ended_job(request.job_id)
+        ended = await self._ended_job(request.job_id)
         return ended.outcome if ended is not None else await self._gateway(request.job_id).ask(request, None)
 
     async def list_jobs(self, request: ListJobs) -> JobList:
@@ -414,9 +414,9 @@ class Dispatcher(RpcEndpoint):
             _log.debug("who waits for slots is not known: %s", error)
             return {}
 
-    def _ended_job(self, job_id: JobId) -> EndedJob | None:
+    async def _ended_job(self, job_id: JobId) -> EndedJob | None:
         """Return the job if it has ended; raises JobNotFoundError when it is unknown."""
-        ended = self._ended.get(job_id)
+        ended = await self._ended.find(job_id)
         if ended is None and not self.is_known_job(job_id):
             raise JobNotFoundError(f"there is no job {job_id}")
         return ended

@@ -76,6 +76,8 @@ class JobArchive:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._files = file_system_of(folder)
+        #: first parts of objects, by path
+        self._read_before: dict[str, JobOverview] = {}
         try:
             self._make_folder()
             if self._files.folders is not None:
@@ -87,13 +89,20 @@ class JobArchive:
         """Return the jobs in the folder, in the order in which they ended."""
         paths = [path for path in self._paths() if not self._is_left(path)]
         names = [path for path in paths if _NAME.fullmatch(path.rpartition("/")[2]) is not None]
-        if self._files.folders is None:  # each takes a request
-            with ThreadPoolExecutor(_AT_ONCE, "drey-archive") as requests:
-                firsts = list(requests.map(self._first_part, names))
-        else:
-            firsts = list(map(self._first_part, names))
-        found = [first for path, first in zip(names, firsts, strict=True) if first and path == self._path(first.job_id)]
+        found = [first for path, first in self._firsts(names) if path == self._path(first.job_id)]
         return sorted(found, key=lambda overview: (overview.end_ms, overview.job_id))
+
+    def _firsts(self, paths: list[str]) -> list[tuple[str, JobOverview]]:
+        """Return the first parts that can be read. Each object of a store is read once: none of them ever changes."""
+        if self._files.folders is not None:
+            return [(path, first) for path in paths if (first := self._first_part(path)) is not None]
+        new = [path for path in paths if path not in self._read_before]
+        with ThreadPoolExecutor(_AT_ONCE, "drey-archive") as requests:
+            firsts = dict(zip(new, requests.map(self._first_part, new), strict=True))
+        self._read_before = {
+            path: first for path in paths if (first := self._read_before.get(path) or firsts.get(path))
+        }
+        return list(self._read_before.items())
 
     def write(self, job: EndedJob) -> int:
         """Keep a job, synchronised, and return the size of its file; raises OSError. Any thread."""
@@ -124,6 +133,10 @@ class JobArchive:
 
     def read(self, job_id: JobId) -> EndedJob | None:
         """Return a job, or None when its file is gone or damaged."""
+        return self.read_sized(job_id)[0]
+
+    def read_sized(self, job_id: JobId) -> tuple[EndedJob | None, int]:
+        """Return a job as ``read`` does, and the bytes of its file. Any thread."""
         path = self._path(job_id)
         try:
             content = self._files.read(path)
@@ -132,18 +145,11 @@ class JobArchive:
             rest = _decoded(content[_HEAD.size + length :], rest_sum, _Rest)
         except OSError as error:
             _unread(path, error)
-            return None
+            return None, 0
         except _DAMAGE as error:
             self._drop(path, error)
-            return None
-        return EndedJob(overview, rest.outcome, rest.details)
-
-    def size(self, job_id: JobId) -> int:
-        """Return the bytes of a job's file, 0 when there is none."""
-        try:
-            return self._files.status(self._path(job_id)).size_bytes
-        except OSError:
-            return 0
+            return None, 0
+        return EndedJob(overview, rest.outcome, rest.details), len(content)
 
     def remove(self, job_id: JobId) -> None:
         """Remove a job; idempotent. The loop does not wait for a store."""

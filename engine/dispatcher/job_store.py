@@ -1,6 +1,6 @@
 """JobStore: jobs that have ended stay known for a while, for clients that ask late and for people.
 
-    add(job), refresh() ─► get(job_id), overviews ─► forgotten: too many (the oldest first), or too old
+    add(job), refresh() ─► get(job_id), find(job_id), overviews ─► forgotten: too many (the oldest first), or too old
     write(job) in any thread ─► written(job_id, size): it is in a file, memory may forget it
 
 With an archive jobs lie in files, those asked for last in memory as well up to ``cache_bytes``, and a store that is
@@ -12,6 +12,7 @@ Source: Flink's ExecutionGraphInfoStore.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 
 from engine.clock import Clock, SystemClock
@@ -88,11 +89,24 @@ class JobStore:
             return cached[0]
         if self._archive is None or job_id not in self._overviews:
             return None
-        job = self._archive.read(job_id)
+        return self._kept(job_id, *self._archive.read_sized(job_id))
+
+    async def find(self, job_id: JobId) -> EndedJob | None:
+        """Return a job as ``get`` does; the loop goes on while a file is read."""
+        if self._archive is None or job_id in self._cache or job_id not in self._overviews:
+            return self.get(job_id)
+        return self._kept(job_id, *await asyncio.to_thread(self._archive.read_sized, job_id))
+
+    def is_known(self, job_id: JobId) -> bool:
+        """Whether a job has ended and is not forgotten."""
+        self._forget_some()
+        return job_id in self._overviews
+
+    def _kept(self, job_id: JobId, job: EndedJob | None, size: int) -> EndedJob | None:
         if job is None:
             self._forget(job_id)
-            return None
-        self._remember(job, self._archive.size(job_id))
+        elif job_id in self._overviews and job_id not in self._cache:
+            self._remember(job, size)
         return job
 
     @property
@@ -101,11 +115,12 @@ class JobStore:
         self._forget_some()
         return tuple(self._overviews.values())
 
-    def refresh(self) -> None:
-        """Look what the archive holds now: another process may have written to it."""
+    async def refresh(self) -> None:
+        """Look what the archive holds now: another process may have written to it. Raises OSError."""
         if self._archive is None:
             return
-        self._overviews = {overview.job_id: overview for overview in self._archive.overviews()}
+        found = await asyncio.to_thread(self._archive.overviews)
+        self._overviews = {overview.job_id: overview for overview in found}
         for job_id in [job_id for job_id in self._cache if job_id not in self._overviews]:
             self._forget(job_id)
         self._forget_some()

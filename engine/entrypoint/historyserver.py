@@ -96,7 +96,7 @@ class HistoryServer:
         while True:
             await asyncio.sleep(interval_s)
             try:
-                self._store.refresh()
+                await self._store.refresh()
             except OSError as error:
                 _log.warning("ended jobs could not be read again: %s", error)
 

@@ -248,9 +248,11 @@ class ObjectStore:
         return StoreRangeFile(path, status.size_bytes, cast("Version", status.version), tail)
 
     def read(self, path: str) -> bytes:
-        """Return all of a small object."""
-        file = self.open_ranges(path)
-        return file.read_at(0, file.size_bytes)
+        """Return all of a small object, with one request."""
+        found = self.read_version(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+        return found[0]
 
     def native_path(self, path: str) -> None:
         """Return None: libraries get streams."""

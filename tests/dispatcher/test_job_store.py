@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 
 import pytest
 
@@ -12,6 +14,8 @@ from engine.dispatcher.job_store import JobStore
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.ids import JobId
+from engine.storage import file_systems
+from tests.storage.memory import MemoryStore
 
 
 def ended(letter: str, end_ms: int = 1, status: str = "FINISHED", name: str = "prices") -> EndedJob:
@@ -128,10 +132,10 @@ def test_what_another_process_wrote_or_removed_is_seen_after_a_refresh(folder):
     archive.write(ended("a", 1))
     archive.write(ended("b", 2))
     assert names(store) == ""
-    store.refresh()
+    asyncio.run(store.refresh())
     assert names(store) == "ab" and store.get(JobId("a" * 32)) == ended("a", 1)
     archive.remove(JobId("a" * 32))
-    store.refresh()
+    asyncio.run(store.refresh())
     assert names(store) == "b" and store.get(JobId("a" * 32)) is None
 
 
@@ -167,3 +171,33 @@ def test_a_folder_that_cannot_be_made_leaves_jobs_in_memory(folder):
     folder.unlink()
     keep(store, ended("a"))
     assert names(JobStore(archive=JobArchive(str(folder)))) == "a"
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_the_loop_finds_jobs_of_a_store_that_are_read_once_and_stay_when_it_does_not_answer(monkeypatch, cache_bytes):
+    store = MemoryStore()
+    monkeypatch.setattr(file_systems, "FILE_SYSTEMS", (file_systems.LOCAL, store))
+    folder, jobs = "memory://bucket/history", [ended("a", 1), ended("b", 2)]
+    first = JobStore(archive=JobArchive(folder), cache_bytes=cache_bytes)
+    for job in jobs:
+        keep(first, job)
+    asked, stream = [], store.open_stream
+    store.open_stream = lambda path, **named: (asked.append(path), stream(path, **named))[1]
+    again = JobStore(archive=JobArchive(folder), cache_bytes=cache_bytes)
+    asyncio.run(again.refresh())
+    assert names(again) == "ab" and len(asked) == 2
+    for _ in range(2):
+        assert [asyncio.run(again.find(job.overview.job_id)) for job in jobs] == jobs
+    assert asyncio.run(again.find(JobId("f" * 32))) is None and again.is_known(JobId("a" * 32))
+
+    def fail(path, **_):
+        raise OSError(5, "the store cannot be reached", path)
+
+    store.open_stream = store.read = fail
+    late = JobStore(archive=JobArchive(folder))
+    assert names(late) == "" and len(store.files) == 2, "nothing is removed that cannot be read at present"
+    JobArchive(folder).remove(JobId("a" * 32))
+    for thread in threading.enumerate():
+        if thread.name == "drey-archive":
+            thread.join()
+    assert list(store.files) == [f"{folder}/{'b' * 32}.job"]

@@ -192,6 +192,27 @@ def test_the_command_says_what_it_could_not_remove(world, command, monkeypatch):
     assert code == 1 and found["orphans"][0]["state"] == "kept"
 
 
+def test_what_lies_in_a_store_is_compared_with_handles_and_goes(monkeypatch):
+    store = MemoryStore()
+    monkeypatch.setattr(file_systems, "FILE_SYSTEMS", (file_systems.LOCAL, store))
+    world, job_id = World("memory://bucket/ha"), "a" * 32
+    jobs, running, over = world.leader(), job_graph([1]), job_graph([1])
+    for graph in (running, over):
+        jobs.put(graph)
+        jobs.new_journal(graph.job_id)._place.close()
+        store.put(f"{world.folder}/blobs/{graph.job_id}/{'0' * 64}", b"module")
+    needed = set(store.files)
+    store.put(f"{world.folder}/results/{job_id}-0123.json", b"late")
+    store.put(f"{world.folder}/jobs/{running.job_id}/decision-0123.json", b"late")
+    assert [orphan.kind for orphan in find_orphans(world.folder, world.handles)] == ["file", "result"]
+    world.handles.remove(world.handles.epoch, over.job_id.value)
+    found = find_orphans(world.folder, world.handles)
+    assert sorted(orphan.kind for orphan in found) == ["blobs", "file", "job", "result"]
+    assert all(orphan.size_bytes > 3 and remove_orphan(orphan, world.handles) for orphan in found)
+    assert set(store.files) == {path for path in needed if over.job_id.value not in path}
+    assert world.leader().load(running.job_id).job_graph == running
+
+
 def test_staging_in_a_store_and_of_processes_that_are_gone_is_found_with_its_size_and_goes(
     world, tmp_path, monkeypatch
 ):

@@ -118,6 +118,13 @@ def test_an_output_that_exists_is_an_error_and_stays_as_it_is_unless_overwritten
     assert {path.name for path in tmp_path.iterdir()} == {"in.csv", "out", "out.rejected"}
 
 
+@pytest.mark.parametrize("url", ["s3a://bucket/out", "s3://bucket/out", "gs://bucket/out"])
+def test_an_object_store_is_refused_with_what_to_do(spark, source, capsys, url):
+    assert run("--input", source, "--format", "csv", "--schema", SCHEMA, "--output", url) == 1
+    said = capsys.readouterr().err
+    assert url in said and "hadoop-aws" in said and "read_records(folder).write_records(path)" in said
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

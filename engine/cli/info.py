@@ -9,6 +9,7 @@ import argparse
 
 from engine.cli.run_script import run_script
 from engine.cli.submit import install_settings
+from engine.config.command_line import current_command_line
 from engine.targets import explain_instead_of_running
 
 
@@ -16,4 +17,4 @@ def info(options: argparse.Namespace) -> int:
     """Run the script up to its first ``execute`` and print the plan instead."""
     install_settings(options)
     explain_instead_of_running(in_short=options.short)
-    return run_script(options.script, options.arguments, [entry for entry in options.py_files.split(",") if entry])
+    return run_script(options.script, options.arguments, current_command_line().py_files)

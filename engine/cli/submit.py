@@ -13,15 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from engine.api.executor import check_target
 from engine.cli.progress import TerminalProgress
+from engine.cli.py_files import local_py_files
 from engine.cli.run_script import run_script, set_verbose
 from engine.client.job_listener import install_listener, queued_text, restart_text
 from engine.client.job_result import JobResult
-from engine.config.command_line import CommandLine, given_once, install_command_line
+from engine.config.command_line import CommandLine, current_command_line, given_once, install_command_line
 from engine.errors import ConfigurationError
 from engine.gateways.job_queue import WaitingJob
 from engine.gateways.messages import JobProgress, JobRestart
@@ -169,17 +171,16 @@ def install_settings(options: argparse.Namespace) -> None:
     if options.priority is not None:
         settings["job.priority"] = str(options.priority)
     py_files = tuple(entry for entry in getattr(options, "py_files", "").split(",") if entry)
-    install_command_line(
-        CommandLine(
-            settings,
-            _target(options),
-            getattr(options, "name", None),
-            getattr(options, "script", None),
-            py_files,
-            is_detached=getattr(options, "detached", False),
-            master=getattr(options, "master", None),
-        )
+    line = CommandLine(
+        settings,
+        _target(options),
+        getattr(options, "name", None),
+        getattr(options, "script", None),
+        is_detached=getattr(options, "detached", False),
+        master=getattr(options, "master", None),
     )
+    install_command_line(line)  # its settings open object stores
+    line.py_files = local_py_files(py_files)
     set_verbose(options.verbose)
 
 
@@ -193,7 +194,7 @@ def _target(options: argparse.Namespace) -> str | None:
     return "cluster" if flag else options.target
 
 
-def _run(options: argparse.Namespace, module_path: list[str]) -> int:
+def _run(options: argparse.Namespace, module_path: Sequence[str]) -> int:
     if not options.replay_failed_row:
         return run_script(options.script, options.arguments, module_path)
     from engine.cli.replay import replay_failed_row, want_failed_row
@@ -213,8 +214,7 @@ def submit(options: argparse.Namespace) -> int:
         sys.stdout = sys.stderr
     listener = SubmitListener(sys.stdout, is_verbose=options.verbose)
     install_listener(listener)
-    module_path = [entry for entry in options.py_files.split(",") if entry]
-    exit_code = _run(options, module_path)
+    exit_code = _run(options, current_command_line().py_files)
     if options.json:
         empty: dict[str, Any] = {
             "job_id": None,

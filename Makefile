@@ -83,7 +83,7 @@ mutation:         ## pure modules with one thing changed at a time, and the chan
 	$(PYTHON) -m mutmut results | grep -v 'not checked' || echo 'every change was noticed'
 
 bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 ROWS=2000000 RESUME=1; make bench W=kernels
-                  ## make bench W=tpch SF=5 LIMIT_MB=1000 RUNS=3; make bench W=dbbench; W=wide; W=on_spark; W=database; W=lake
+                  ## make bench W=tpch SF=5 LIMIT_MB=1000 RUNS=3; make bench W=dbbench; W=wide; W=on_spark; W=lake
 	bash -c 'source bin/config.sh && ensure_environment bench spark'
 	$(PYTHON) -m tests.bench $(W) $(if $(ROWS),--rows $(ROWS)) $(if $(RESUME),--resume) $(if $(RUNS),--runs $(RUNS)) \
 	    $(if $(SF),--scale $(SF)) $(if $(LIMIT_MB),--limit-mb $(LIMIT_MB))

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import database, dbbench, functions, kernels, on_spark, sorted_groups, splits, start, tpcds, tpch, wide
+from tests.bench import dbbench, functions, kernels, on_spark, sorted_groups, splits, start, tpcds, tpch, wide
 from tests.bench.lake import row as lake
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
@@ -90,7 +90,7 @@ def main() -> None:
         nargs="*",
         metavar="WORKLOAD",
         help=f"of {names} (default: all), kernels, functions, on_spark, sorted_groups, splits, start, tpch, tpcds, "
-        "dbbench, wide, database, lake",
+        "dbbench, wide, lake",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch and tpcds (default 1)")
@@ -111,9 +111,6 @@ def main() -> None:
     if options.workloads[:1] == ["functions"]:
         only = " ".join(options.workloads[1:])
         sys.stdout.write(functions.report(options.rows or functions.ROWS, options.runs, only) + "\n")
-        return
-    if options.workloads == ["database"]:
-        sys.stdout.write(database.report(options.rows or database.ROWS, options.runs) + "\n")
         return
     if options.workloads[:1] == ["lake"]:
         text = lake.report(options.workloads[1:], options.rows, options.runs, options.folder)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-ROWS = ("scan_requests", "scan_latency")
+ROWS = ("scan_requests", "scan_latency", "table_plans", "delta_merge", "partitioned_write", "database")
 
 
 @dataclass(frozen=True)

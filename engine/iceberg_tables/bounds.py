@@ -65,7 +65,7 @@ def file_bounds(metadata: Any, files: Sequence[PlannedFile], schema: pa.Schema, 
 
 
 def plain_map(known: Mapping[Any, Any] | None) -> dict[Any, Any]:
-    """Return what a manifest says of columns as a dict: each look into pyiceberg's own mapping is a call of Python."""
+    """Return facts about columns as a dict: each look into pyiceberg's own mapping is a call of Python."""
     if known is None or isinstance(known, dict):
         return known or {}
     len(known)  # it is built then

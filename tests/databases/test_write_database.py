@@ -330,42 +330,6 @@ def test_rows_that_were_lost_are_missed(postgresql_uri):
     assert rows_of(postgresql_uri, "SELECT to_regclass('lost')") == [(None,)]
 
 
-@pytest.mark.quick
-def test_values_come_back_exactly(env, postgresql_uri):
-    import datetime
-
-    digits = [Decimal("44.123456"), Decimal("5000000000.000001"), Decimal("-0.000001"), None, Decimal(0)]
-    columns = {
-        "u64": pa.array([2**64 - 1, 0, None, 1, 2], pa.uint64()),
-        "i8": pa.array([-128, 127, None, 0, 1], pa.int8()),
-        "i64": pa.array([-(2**63), 2**63 - 1, None, 0, 1], pa.int64()),
-        "f": pa.array([float("inf"), -0.0, None, 5e-324, 0.1], pa.float64()),
-        "r": pa.array([0.1, None, 1e-45, 3.4e38, 0], pa.float32()),
-        "d": pa.array(digits, pa.decimal128(20, 6)),
-        "wide": pa.array([Decimal("9" * 40 + ".0123456789"), None, Decimal("-1E-10"), Decimal(10**39), Decimal(0)],
-                         pa.decimal256(50, 10)),
-        "s": pa.array(["", "ä\t\n\\N", None, "\\", "'"]),
-        "b": pa.array([b"", b"\0\xff", None, b"\\x", b"a"]),
-        "yes": pa.array([True, False, None, True, False]),
-        "day": pa.array([datetime.date(1, 1, 1), datetime.date(9999, 12, 31), None, datetime.date(2000, 2, 29),
-                         datetime.date(1969, 12, 31)]),
-        "at": pa.array([-1, 0, None, 253402300799999999, -62135596800000000], pa.timestamp("us")),
-        "tz": pa.array([-1, 0, None, 253402300799999999, -62135596800000000], pa.timestamp("us", "Europe/Paris")),
-        "clock": pa.array([0, 86399999999, None, 1, 2], pa.time64("us")),
-        "many": pa.array([[1, None], [], None, [2], [3]], pa.list_(pa.int32())),
-        "texts": pa.array([["a", '"', None], [], None, ["{}"], [","]], pa.list_(pa.string())),
-    }  # fmt: skip
-    rows = pa.table(columns)
-    place = (postgresql_uri, "all_types")
-    written(env, place, rows)
-    back = env.read_database("all_types", postgresql_uri).to_arrow().sort_by("i64")
-    for name in columns:
-        own = back.column(name).combine_chunks()
-        expected = rows.sort_by("i64").column(name).cast(own.type).combine_chunks()
-        assert own.equals(expected), name
-    assert [str(value) for value in back.column("f").to_pylist()] == ["inf", "5e-324", "0.1", "-0.0", "None"]
-
-
 def test_schemas_enumerations_and_documents_of_postgresql(env, postgresql_uri):
     do(
         postgresql_uri,

@@ -223,15 +223,18 @@ def file_bounds(spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> 
     snapshot = kept_snapshot(place, version) or read_snapshot(place, version, None, "read_delta")
     if snapshot.id != spec.options["table"]:
         return None  # another table lies there now
-    rows = {path: row for row, path in enumerate(snapshot.paths)}
-    taken = pa.array([rows[split.path] for split in spec.splits], pa.int64())
-    columns: dict[str, Any] = {ROW_COUNT: snapshot.facts.column("num_records").take(taken)}
+    paths = [split.path for split in spec.splits]
+    taken = None
+    if paths != list(snapshot.paths):
+        rows = {path: row for row, path in enumerate(snapshot.paths)}
+        taken = pa.array([rows[path] for path in paths], pa.int64())
+    columns: dict[str, Any] = {ROW_COUNT: snapshot.facts.column("num_records")}
     for name in names:
         bounds = _bounds_of(snapshot, name, schema) if name in snapshot.schema.names else None
         if bounds is not None:
             for word, values in zip((lowest(name), highest(name), null_count(name)), bounds, strict=True):
-                columns[word] = values.take(taken)
-    return pa.table(columns)
+                columns[word] = values
+    return pa.table(columns if taken is None else {name: values.take(taken) for name, values in columns.items()})
 
 
 def kept_files(spec: FormatSource) -> FormatSource:

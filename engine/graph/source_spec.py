@@ -14,8 +14,8 @@ from engine.graph.expression import Expression
 from engine.graph.sort_key import SortKey
 
 
-class SourceSplit(msgspec.Struct, frozen=True):
-    """A piece of a source that one subtask reads.
+class SourceSplit(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a source that one subtask reads: a text and numbers, at which no collector has to look.
 
     CSV: bytes [start, end) of the file, both on record boundaries. Parquet: row groups [start, end). Arrow IPC file:
     record batches [start, end). Text: bytes [start, end) wherever they lie. Of a compressed file all bytes are one.

@@ -232,8 +232,7 @@ def file_bounds(spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> 
     for name in names:
         bounds = _bounds_of(snapshot, name, schema) if name in snapshot.schema.names else None
         if bounds is not None:
-            for word, values in zip((lowest(name), highest(name), null_count(name)), bounds, strict=True):
-                columns[word] = values
+            columns |= zip((lowest(name), highest(name), null_count(name)), bounds, strict=True)
     return pa.table(columns if taken is None else {name: values.take(taken) for name, values in columns.items()})
 
 

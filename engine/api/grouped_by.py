@@ -12,14 +12,11 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from engine.api.calls import row_count
-from engine.api.expressions import col
 from engine.api.grouped import GroupedDataSet
 from engine.api.grouping_sets import GroupingSets, cube_sets, named_sets, rollup_sets
 from engine.api.relational_calls import RelationalCalls
-from engine.api.row_functions import row_place
 from engine.api.windows import order_keys, over_keys, row_number
-from engine.graph.expression import ColumnRef, OrderedBy
-from engine.lowering.projections import free_name
+from engine.graph.expression import ROW_PLACE, OrderedBy
 
 D = TypeVar("D", bound=RelationalCalls)
 
@@ -67,15 +64,11 @@ class GroupedBy(GroupedDataSet[D]):
         >>> rows({"k": [1, 1, 2], "x": [3, 4, 5]}).group_by("k").head(1, "x", descending=True).sort("k").collect()
         [Row(k=1, x=4), Row(k=2, x=5)]
         """
-        kept, schema = row_count(count, "head"), self._source.schema
-        number, place = free_name("__number", schema), free_name("__place", schema)
+        kept = row_count(count, "head")
         data = self._make(self._source)
         if not self._keys:
             return data.limit(kept) if by is None else data.sort(by, descending, nulls_last).limit(kept)
         order = order_keys(by, descending, nulls_last)
         if order:
-            data = data.with_columns(**{place: row_place()})
-            order = (*order, OrderedBy(ColumnRef(place)))
-        numbered = data.with_columns(**{number: row_number().over(list(self._keys), *over_keys(order))})
-        found = numbered.filter(col(number) <= kept)
-        return found.drop(number, place) if order else found.drop(number)
+            order = (*order, OrderedBy(ROW_PLACE))
+        return data.filter(row_number().over(list(self._keys), *over_keys(order)) <= kept)

@@ -1,9 +1,6 @@
-"""Pivot: a column for each value of a column, as two aggregates.
+"""Pivot: a column for each value of a column.
 
-    rows ──► group by index, on: agg(value) ──► group by index: for each value v of on, max(value where on is v)
-
-The first has one row for each cell of the result and is any aggregate at all; the second puts the cells of a line
-together. Without a list of values a first job finds the different ones, which names and types of the result need.
+Without a list of values a first job finds the different ones, which names and types of the result need.
 
 Held by: tests/integration/test_shapes.py
 """
@@ -20,8 +17,10 @@ from engine.api.group_calls import GroupCalls
 from engine.api.other_options import with_other_options
 from engine.api.projections import column_name, column_names
 from engine.errors import PlanError, SchemaError
+from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.plan import Pivot
 from engine.lowering.projections import check_columns
-from engine.records.key_types import is_key_type
+from engine.lowering.said_nodes import lowered
 from engine.shown_text import shown_line
 
 if TYPE_CHECKING:
@@ -55,9 +54,6 @@ class PivotCalls(GroupCalls):
         >>> sales.pivot("day", "sold", index="shop", agg="sum").sort("shop").to_arrow().to_pylist()
         [{'shop': 1, 'mon': 5, 'tue': 6}, {'shop': 2, 'mon': 7, 'tue': None}]
         """
-        from engine.api.aggregates import max_
-        from engine.api.expressions import col, when
-
         key, cells, lines = (
             column_name(on, "pivot on"),
             column_names(values, "pivot"),
@@ -70,21 +66,9 @@ class PivotCalls(GroupCalls):
             )
         function = _aggregate(agg)
         wanted = self.different_values(key) if columns is None else _given(columns, self.schema.field(key).type)
-        held = [f"__cell{number}" for number in range(len(cells))]
-        parts = self.group_by([*lines, key]).agg(
-            *(function(col(one)).alias(name) for one, name in zip(cells, held, strict=True))
-        )
-        for one, name in zip(cells, held, strict=True):
-            if not is_key_type(parts.schema.field(name).type):
-                raise SchemaError(f"pivot: {agg}({one}) is {parts.schema.field(name).type}, which a cell cannot hold")
-        named: dict[str, Aggregate] = {}
-        for value in wanted:
-            for one, name in zip(cells, held, strict=True):
-                called = value_name(value) + ("" if len(cells) == 1 else f"_{one}")
-                if called in named or called in lines:
-                    raise SchemaError(f"pivot: there would be two columns {called!r}; rename one, or say columns=")
-                named[called] = max_(when(_is(key, value)).then(col(name)))
-        return parts.group_by(lines).agg(**named) if named else parts.select(*lines).distinct()
+        held = tuple(NamedExpression(one, function(Expr(ColumnRef(one))).expression) for one in cells)
+        made = tuple(NamedExpression(value_name(value), _is(key, value).expression) for value in wanted)
+        return self._with(lowered(Pivot(key, tuple(lines), held, made), (self._node,)))
 
     def different_values(self, key: str) -> list[pa.Scalar]:
         """Return the different values of a column, in order, nulls last: of a job that runs now."""

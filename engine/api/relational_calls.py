@@ -17,6 +17,7 @@ from engine.api.other_options import with_other_options
 from engine.api.projections import column_name, column_names, flattened, renamed, selected, with_columns
 from engine.api.python_habits import plain_truth
 from engine.errors import SchemaError
+from engine.expressions.text import expression_text
 from engine.graph.expression import (
     ColumnRef,
     Expression,
@@ -24,10 +25,9 @@ from engine.graph.expression import (
     OrderedBy,
     has_data_set,
 )
-from engine.graph.plan import Explode, Filter, Limit, Project, PythonFunction, Sort, Source, Window
-from engine.graph.sort_key import SortKey
+from engine.graph.plan import Explode, Filter, Limit, Page, Project, PythonFunction, Sort, SortBy, Source, Window
 from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import check_columns, free_name, project_node
+from engine.lowering.projections import check_columns, project_node
 from engine.lowering.said_nodes import lowered
 from engine.records.key_types import is_key_type, key_remedy
 from engine.user_warnings import warn_user
@@ -148,9 +148,7 @@ class RelationalCalls(Calls):
 
         if not keys:
             raise SchemaError("distinct: subset= has no columns")
-        number = free_name("__number", self.schema)
-        numbered = self.with_columns(**{number: row_number().over(keys, *over_keys(order))})
-        return numbered.filter(Expr(ColumnRef(number)) == 1).drop(number)
+        return self.filter(row_number().over(keys, *over_keys(order)) == 1)
 
     def union(self, *others: Self) -> Self:
         """Return the rows of all, duplicates too (UNION ALL). Columns are matched by name and widened."""
@@ -173,20 +171,12 @@ class RelationalCalls(Calls):
         passed = row_count(offset, "limit offset")
         if not passed:
             return self if most is None else self._same_rows(Limit(most))
-        from engine.api.row_functions import row_place
-        from engine.api.windows import row_number
-
         if not _has_order(self._node):
             warn_user(
                 f"limit(offset={passed}): rows behind a join, a group, a union or an exchange have no order, so that "
                 "pages of them may have a row twice or never; sort() them first (in SQL: ORDER BY)"
             )
-        first = self if most is None else self._same_rows(Limit(most + passed, is_first=True))
-        place, number = free_name("__place", self.schema), free_name("__number", self.schema)
-        placed = first.with_columns(**{place: row_place()})
-        numbered = placed.with_columns(**{number: row_number().over(order_by=place)})
-        behind = numbered.filter(Expr(ColumnRef(number)) > passed)
-        return behind.sort(place).drop(place, number)
+        return self._with(lowered(Page(most, passed), (self._node,)))
 
     def sort(self, by: Any, descending: bool | list[bool] = False, nulls_last: bool | list[bool] = False) -> Self:
         """Return the rows in total order of one or several keys, names of columns or expressions.
@@ -206,40 +196,17 @@ class RelationalCalls(Calls):
     def _sorted(
         self, by: Any, descending: bool | list[bool], nulls_last: bool | list[bool], count: int | None, what: str
     ) -> Self:
-        """Return the rows in order; keys that are computed are columns for as long as they are sorted."""
-        names: list[str] = []
-        computed: dict[str, Expr] = {}
-        for key in flattened([by]):
-            if isinstance(key, Expr) and not isinstance(key.expression, ColumnRef):
-                names.append(free_name(f"__key{len(names)}", self.schema))
-                computed[names[-1]] = key
-            else:
-                names.append(column_name(key, what))
-        keyed = self.with_columns(**computed) if computed else self
-        for name, value in computed.items():
-            data_type = keyed.schema.field(name).type
-            if not is_key_type(data_type):
-                raise SchemaError(f"{what}: {value!r} is {data_type}, which has no order: {key_remedy(data_type)}")
-        keys = keyed._sort_keys(names, descending, nulls_last, what)
-        found = keyed._same_rows(Sort(keys, limit=count))
-        return found.select(*self.schema.names) if computed else found
-
-    def _sort_keys(
-        self, names: list[str], descending: bool | list[bool], nulls_last: bool | list[bool], what: str
-    ) -> tuple[SortKey, ...]:
-        check_columns(names, self.schema)
-        if not names or len(set(names)) < len(names):
-            raise SchemaError(f"{what}: no key, or one given twice: {', '.join(names)}")
-        for name in names:
-            data_type = self.schema.field(name).type
-            if not is_key_type(data_type):
-                raise SchemaError(
-                    f"{what}: column {name!r} is {data_type}, which has no order: {key_remedy(data_type)}"
-                )
+        """Return the rows in order, or the first of them."""
+        keys = [
+            key.expression if isinstance(key, Expr) else ColumnRef(column_name(key, what)) for key in flattened([by])
+        ]
         flags = []
         for option, value in (("descending", descending), ("nulls_last", nulls_last)):
-            values = list(value) if isinstance(value, list | tuple) else [value] * len(names)
-            if len(values) != len(names) or not all(isinstance(flag, bool) for flag in values):
-                raise SchemaError(f"{what}: {option}={value!r}: a bool, or one for each of {', '.join(names)}")
+            values = list(value) if isinstance(value, list | tuple) else [value] * len(keys)
+            if len(values) != len(keys) or not all(isinstance(flag, bool) for flag in values):
+                names = ", ".join(map(expression_text, keys))
+                raise SchemaError(f"{what}: {option}={value!r}: a bool, or one for each of {names}")
             flags.append(values)
-        return tuple(SortKey(*key) for key in zip(names, *flags, strict=True))
+        found, others = self._with_inputs(keys)
+        said = SortBy(tuple(OrderedBy(*key) for key in zip(found, *flags, strict=True)), count)
+        return self._with(lowered(said, (self._node, *others), what))

@@ -25,7 +25,7 @@ from engine.api.projections import column_names, flattened
 from engine.api.relational_calls import RelationalCalls
 from engine.errors import PlanError, SchemaError
 from engine.expressions.column_names import check_column_name
-from engine.graph.expression import ColumnRef, OrderedBy
+from engine.graph.expression import ROW_PLACE, OrderedBy
 from engine.lowering.projections import check_columns, free_name
 
 P = ParamSpec("P")
@@ -73,10 +73,8 @@ class RowCalls(RelationalCalls):
             raise SchemaError(f"with_row_index({name!r}): there is a column of that name")
         if isinstance(offset, bool) or not isinstance(offset, int) or not abs(offset) <= 2**62:
             raise PlanError(f"with_row_index(offset={offset!r}): a whole number")
-        place = free_name("__place", self.schema)
-        placed = self.with_columns(**{place: row_place()})
-        numbered = placed.with_columns(**{name: row_number().over(order_by=place) + (offset - 1)})
-        return numbered.select(name, *self.schema.names)
+        number = row_number().over(order_by=row_place()) + (offset - 1)
+        return self.select(number.alias(name), *self.schema.names)
 
     def sample(self, fraction: float, seed: int | None = None) -> Self:
         """Return each row with a probability, independent of the others.
@@ -160,7 +158,6 @@ class RowCalls(RelationalCalls):
         >>> rows({"k": [1, 1], "day": [3, 4]}).drop_duplicates("k", keep="last", order_by="day").collect()
         [Row(k=1, day=4)]
         """
-        from engine.api.row_functions import row_place
         from engine.api.windows import order_keys
 
         names = self.schema.names if subset is None else column_names(subset, "drop_duplicates")
@@ -171,12 +168,11 @@ class RowCalls(RelationalCalls):
             return self.distinct() if subset is None else self._one_of_each(names)
         if order_by is None and subset is None:
             return self.distinct()
-        place = free_name("__place", self.schema)
-        order = [*order_keys(order_by, descending=False, nulls_last=nulls_last), OrderedBy(ColumnRef(place))]
+        order = [*order_keys(order_by, descending=False, nulls_last=nulls_last), OrderedBy(ROW_PLACE)]
         if keep == "last":
             # The last row of an order is the first one of the same order read backwards, nulls included.
             order = [OrderedBy(key.expression, not key.descending, not key.nulls_last) for key in order]
-        return self.with_columns(**{place: row_place()})._one_of_each(names, order).drop(place)
+        return self._one_of_each(names, order)
 
     def pipe(self, function: Callable[Concatenate[Self, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Apply a function to this data set: ``data.pipe(f, 1)`` is ``f(data, 1)``.

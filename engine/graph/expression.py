@@ -87,6 +87,8 @@ class OrderedBy(msgspec.Struct, frozen=True):
     nulls_last: bool = False
 
 
+#: expression of a number that grows from row to row
+ROW_PLACE: Final = Call("row_place", ())
 #: limit of parts that are chained
 CHAINED_MAX: Final = 64
 #: function of ``Over`` whose argument is an aggregate of groups

@@ -22,7 +22,7 @@ import msgspec
 
 from engine.errors import PlanError
 from engine.graph.call_policy import CallPolicy
-from engine.graph.expression import AggregateCall, Expression, NamedExpression
+from engine.graph.expression import AggregateCall, Expression, NamedExpression, OrderedBy
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
@@ -355,8 +355,41 @@ class AsofJoinBy(msgspec.Struct, frozen=True, tag="asof_join_by"):
     suffix: str | None = None
 
 
+class SortBy(msgspec.Struct, frozen=True, tag="sort_by"):
+    """Rows in the order of expressions; ``limit`` keeps the first ones only."""
+
+    keys: tuple[OrderedBy, ...]
+    limit: int | None = None
+
+
+class Page(msgspec.Struct, frozen=True, tag="page"):
+    """The ``count`` rows (None: all) behind the first ``offset``, in the order of the input."""
+
+    count: int | None
+    offset: int
+
+
+class SetOperation(msgspec.Struct, frozen=True, tag="set_operation"):
+    """Different rows of input 0 that input 1 has, or has not; ``counts_copies``: each as often as its copies say."""
+
+    in_other: bool
+    counts_copies: bool = False
+
+
+class Pivot(msgspec.Struct, frozen=True, tag="pivot"):
+    """A row for each ``index``: of the rows that meet the condition of a column, the aggregates of each cell.
+
+    ``columns``: conditions of ``on`` by name; behind the name is that of the cell where there are several.
+    """
+
+    on: str
+    index: tuple[str, ...]
+    cells: tuple[NamedExpression, ...]
+    columns: tuple[NamedExpression, ...]
+
+
 #: operators as users say them; ``engine.lowering`` makes the others of them before a plan is optimized
-SAID = (GroupBy, JoinBy, AsofJoinBy)
+SAID = (GroupBy, JoinBy, AsofJoinBy, SortBy, Page, SetOperation, Pivot)
 
 Operator = (
     Source
@@ -380,6 +413,10 @@ Operator = (
     | GroupBy
     | JoinBy
     | AsofJoinBy
+    | SortBy
+    | Page
+    | SetOperation
+    | Pivot
 )
 
 

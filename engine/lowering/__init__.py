@@ -1,6 +1,6 @@
 """Lowering: what users say, as operators that the optimizer knows.
 
-    said         windows, values of data sets and users' functions in expressions; GroupBy, JoinBy, AsofJoinBy
+    said         windows, values of data sets and users' functions in expressions; GroupBy, JoinBy, SortBy, Pivot ...
       │          lowered(operator, inputs): a pure function, whose errors are those of the call
       ▼
     lowered      Project, Window, Aggregate, Join ...: what the optimizer gets; the node remembers what was said
@@ -29,4 +29,7 @@ exact_keys.py          keys of two types: the type in which both are compared ex
 compared_columns.py    what conditions of joins compare, as columns
 asof_joins.py          as-of joins
 null_aware_joins.py    NOT IN by several keys
+set_operations.py      intersect, except_
+pivots.py              a column for each value of a column
+row_order.py           orders by expressions, pages
 """

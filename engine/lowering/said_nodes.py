@@ -15,14 +15,15 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from engine.graph.expression import NamedExpression, has_data_set, has_python, has_window, is_said
-from engine.graph.plan import AsofJoinBy, Filter, GroupBy, JoinBy, Project
+from engine.graph.plan import AsofJoinBy, Filter, GroupBy, JoinBy, Page, Pivot, Project, SetOperation, SortBy
 from engine.lowering.logical_node import LogicalNode, Said
 from engine.lowering.projections import columns_as_they_are, project_node
 
+#: operators that have rules
+Spoken = Project | Filter | GroupBy | JoinBy | AsofJoinBy | SortBy | Page | SetOperation | Pivot
 
-def lowered(
-    operator: Project | Filter | GroupBy | JoinBy | AsofJoinBy, inputs: Sequence[LogicalNode], what: str = ""
-) -> LogicalNode:
+
+def lowered(operator: Spoken, inputs: Sequence[LogicalNode], what: str = "") -> LogicalNode:
     """Return the node of an operator as users say it; ``what``: the call that errors speak of.
 
     Raises: SchemaError, NotYetSupportedError for what does not fit.
@@ -48,6 +49,26 @@ def lowered(
             from engine.lowering.asof_joins import asof_node
 
             node = asof_node(inputs[0], inputs[1], operator)
+        case SortBy():
+            from engine.lowering.row_order import key_columns, sorted_rows
+
+            columns = key_columns(inputs[0], operator.keys)
+            keyed = lowered(Project(tuple(columns)), inputs, what) if columns else inputs[0]
+            node = sorted_rows(inputs[0], operator, what, keyed)
+            if not columns:
+                return node
+        case Page():
+            from engine.lowering.row_order import page
+
+            node = page(inputs[0], operator)
+        case SetOperation():
+            from engine.lowering.set_operations import matched
+
+            node = matched(inputs[0], inputs[1], operator)
+        case Pivot():
+            from engine.lowering.pivots import pivoted
+
+            node = pivoted(inputs[0], operator)
     return replace(node, said=Said(operator, tuple(inputs)))
 
 

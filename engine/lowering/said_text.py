@@ -17,7 +17,20 @@ from collections.abc import Sequence
 
 from engine.expressions.text import expression_text
 from engine.graph.expression import ColumnRef, Expression, NamedExpression
-from engine.graph.plan import AsofJoinBy, Filter, GroupBy, JoinBy, Plan, PlanNode, Project
+from engine.graph.plan import (
+    AsofJoinBy,
+    Filter,
+    GroupBy,
+    JoinBy,
+    Page,
+    Pivot,
+    Plan,
+    PlanNode,
+    Project,
+    SetOperation,
+    SortBy,
+)
+from engine.lowering.projections import columns_as_they_are
 from engine.optimizer.operator_names import operator_name
 
 
@@ -66,16 +79,25 @@ def _text(plan: Plan, node: PlanNode) -> str:
             within = "" if said.tolerance is None else f", within {said.tolerance}"
             strict = ", no exact matches" if said.is_strict else ""
             return f"as-of join on {keys}, {said.direction.value}{within}{strict}"
+        case SortBy(keys=keys, limit=limit):
+            order = (f"{expression_text(key.expression)}{' descending' * key.descending}" for key in keys)
+            return f"{'sort' if limit is None else f'first {limit}'} by {', '.join(order)}"
+        case Page(count=count, offset=offset):
+            return f"{'rows' if count is None else f'limit {count}'} behind {offset}"
+        case SetOperation(in_other=in_other, counts_copies=counts_copies):
+            return f"{'intersect' if in_other else 'except'}{' all' * counts_copies}"
+        case Pivot(on=on, index=index, cells=cells, columns=columns):
+            return f"pivot {on} by {', '.join(index)}: {_named(cells)} in {', '.join(one.name for one in columns)}"
         case _:
             return operator_name(node)
 
 
 def _columns(named: Sequence[NamedExpression], given: Sequence[str]) -> str:
-    """Return columns, those that are the input's as they are and in its order as one star."""
-    kept = [one.name for one in named if one.expression == ColumnRef(one.name)]
-    if len(kept) < 2 or kept != [name for name in given if name in kept] or len(kept) < len(given):
+    """Return columns, those of the input as one star where they come first and are as they were."""
+    count = len(given)
+    if count < 2 or list(named[:count]) != columns_as_they_are(given):
         return _named(named)
-    return ", ".join(["*", *([_named(new)] if (new := [one for one in named if one.name not in kept]) else [])])
+    return ", ".join(["*", *([_named(named[count:])] if named[count:] else [])])
 
 
 def _named(named: Sequence[NamedExpression]) -> str:

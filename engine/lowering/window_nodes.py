@@ -26,6 +26,7 @@ from engine.expressions.infer import check_depth, check_predicate, infer_type
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
+    ROW_PLACE,
     Cast,
     ColumnRef,
     Expression,
@@ -175,6 +176,9 @@ class _Windows:
         return partition, tuple(order), call
 
     def _key(self, expression: Expression, text: str) -> str:
+        if expression == ROW_PLACE:
+            # a projection of its own computes it, once for each row
+            return self._column(expression)
         data_type = infer_type(expression, self._source.schema)
         if not is_key_type(data_type):
             raise SchemaError(

@@ -85,6 +85,18 @@ PROGRAMS = {
     "a range join": lambda rows, others: rows.join(
         others.select("y", until=col("t")), condition=(col("t") <= col("until")) & (col("y") - 3 > col("x"))
     ),
+    "an order": lambda rows, _: rows.sort([col("x") % 2, "k"], descending=[True, False]).top(2, -col("x")),
+    "an order by windows": lambda rows, others: rows.sort(
+        [sum_("x").over("k"), twice(col("x")), others.agg(y=avg("y")).scalar()]
+    ),
+    "a page": lambda rows, _: rows.sort("x").limit(1, offset=1),
+    "different rows": lambda rows, _: rows.distinct(["k"]),
+    "last rows of groups": lambda rows, _: rows.drop_duplicates("k", keep="last", order_by="x"),
+    "first rows of groups": lambda rows, _: rows.group_by("k").head(1, "x"),
+    "numbers of rows": lambda rows, _: rows.with_row_index("n", offset=3),
+    "rows of both": lambda rows, others: rows.select("k").intersect(others.select("k")),
+    "rows of one": lambda rows, others: rows.select("x").except_(others.select(x=col("y")), all=True),
+    "a pivot": lambda rows, _: rows.pivot("k", ["x", "t"], index="x", agg="sum", columns=[1, 2]),
     "an as-of join": lambda rows, others: rows.asof_join(others, on="t", by="k", direction="nearest", tolerance=1),
 }
 
@@ -157,6 +169,13 @@ def test_what_is_said_is_shown(rows, others):
         ("grouping sets", "[1] group by k, odd = x % 2, sets (k, odd), (k), (odd), (): total = sum(x)"),
         ("an as-of join", "[2] as-of join on k and t, nearest, within 1"),
         ("a full join", "[4] full join on k"),
+        ("an order", "[2] first 2 by -x descending"),
+        ("a page", "[2] limit 1 behind 1"),
+        ("different rows", "[1] filter row_number() over (partition by k) == 1"),
+        ("numbers of rows", "[1] project n = row_number() over (order by row_place()) + 2, k, x, t"),
+        ("rows of both", "[4] intersect"),
+        ("rows of one", "[4] except all"),
+        ("a pivot", "[1] pivot k by x: x = sum(x), t = sum(t) in 1, 2"),
         ("windows of parts", "max_by(x, t) over (partition by k)"),
     ],
 )

@@ -254,6 +254,7 @@ class OutputCalls(Calls):
 
         if self._environment.target == "spark":
             raise NotYetSupportedError("write_iceberg on target spark; run it on local or cluster")
+        use_store_settings(self._environment.configuration.storage_texts())
         parts = (partition_by,) if isinstance(partition_by, str) else partition_by
         order = (sort_by,) if isinstance(sort_by, str) else sort_by
         output = IcebergOutput(table, catalog, mode, parts, order, target_file_size, compression, properties)

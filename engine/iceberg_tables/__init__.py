@@ -6,6 +6,7 @@ Tables:
     tables.py              tables and snapshots by what a user passes
     catalog_place.py       a catalog as data without secrets, and opened again
     folder_catalog.py      a catalog that is a folder
+    store_io.py            metadata files of such a catalog in an object store
     metadata_files.py      metadata files in a table's folder
     arrow_types.py         types of Iceberg as types of Arrow
     iceberg_types.py       types of Arrow as types of Iceberg

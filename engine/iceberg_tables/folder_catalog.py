@@ -25,14 +25,15 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from pyiceberg.io import load_file_io
+from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 from engine.iceberg_tables.metadata_files import HINT, METADATA, newest_metadata
-from engine.storage.file_systems import file_system_of, is_folder
+from engine.iceberg_tables.store_io import StoreIO
+from engine.storage.file_systems import LOCAL, file_system_of, is_folder
 
 _VERSION = re.compile(r".*/v?(\d+)")
 
@@ -49,6 +50,9 @@ class FolderCatalog(MetastoreCatalog):
         self.folder = folder
         self._files = file_system_of(folder)
 
+    def _load_file_io(self, properties: Any = (), location: str | None = None) -> FileIO:
+        return load_file_io(properties, location) if self._files is LOCAL else StoreIO(dict(properties))
+
     # ---- tables
 
     def load_table(self, identifier: Any) -> Table:
@@ -57,7 +61,7 @@ class FolderCatalog(MetastoreCatalog):
         found = newest_metadata(place)
         if found is None:
             raise NoSuchTableError(f"Table does not exist: {'.'.join(Catalog.identifier_to_tuple(identifier))}")
-        io = load_file_io(self.properties, found)
+        io = self._load_file_io(self.properties, found)
         metadata = FromInputFile.table_metadata(io.new_input(found))
         return Table(Catalog.identifier_to_tuple(identifier), metadata, found, io, self)
 

@@ -1,6 +1,6 @@
 """IcebergTarget: the table of a catalog as the place of an output.
 
-    <table>/data/<job id>/<attempt file>.parquet        data files, written where they stay
+    <table>/data/<job id>/<attempt file>.parquet        data files, written where they stay, in a folder or a store
     <table>/data/.drey-<job id>.json                    owner of the folder, and the table, until the job is over
 
     prepare ─► attempts write ─► (decision) ─► publish: commit of the table ─► clean: files of other attempts
@@ -29,7 +29,7 @@ from engine.graph.source_spec import SinkSpec
 from engine.iceberg_tables.planned_files import data_path
 from engine.iceberg_tables.write_options import WriteOptions, decoded, options_of
 from engine.ids import JobId
-from engine.storage.file_systems import file_system_of, folders_of, is_folder
+from engine.storage.file_systems import file_system_of, is_folder
 
 _CALL: Final = "write_iceberg"
 _PREFIX: Final = ".drey-"
@@ -68,8 +68,9 @@ class IcebergTarget(OutputTarget):
 
     def prepare(self, spec: SinkSpec, staging: Staging, job_id: JobId, cluster: str) -> None:
         """Make the folder, and the note of its owner."""
+        folders = file_system_of(staging.path).folders
         try:
-            made = folders_of(staging.path, "a table of Iceberg").make_missing(staging.path)
+            made = () if folders is None else folders.make_missing(staging.path)
         except OSError as error:
             raise PlanError(f"output {staging.output} cannot be written: {error.strerror or error}") from error
         owner = msgspec.structs.replace(this_process(), created_parents=made, cluster=cluster)
@@ -123,7 +124,9 @@ class IcebergTarget(OutputTarget):
                 return  # without a note nothing says that it was not committed
             files.delete_tree(staging.path)
             files.delete(place)
-            folders_of(staging.path, "a table of Iceberg").remove_empty(note.owner.created_parents[1:])
+            folders = file_system_of(staging.path).folders
+            if folders is not None:
+                folders.remove_empty(note.owner.created_parents[1:])
         else:
             files.delete(place)
 

@@ -97,10 +97,8 @@ def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, 
             f"{_CALL}({request.table!r}): a table of version {metadata.format_version}, written by pyiceberg,"
         )
     location = metadata.location.rstrip("/")
-    if file_system_of(data_path(location)) is not LOCAL:
-        raise NotYetSupportedError(
-            f"{_CALL}({request.table!r}) to {location}; a table whose warehouse is a folder is written, this"
-        )
+    if file_system_of(data_path(location)) is LOCAL and "://" in data_path(location):
+        raise NotYetSupportedError(f"{_CALL}({request.table!r}) to {location}: a place of this kind")
     schema, spec, order = metadata.schema(), metadata.spec(), metadata.sort_order()
     if is_there and request.partition_by is not None and _terms(request.partition_by) != _spec_terms(spec, schema):
         shown = ", ".join(_shown(term) for term in _spec_terms(spec, schema)) or "nothing"

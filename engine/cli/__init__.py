@@ -3,7 +3,7 @@
     main.py          argument tree and exit codes
     run_script.py    a job script as the program: its arguments, its path, its exit code
     replay.py        the function that failed is called with its row again, under pdb
-    submit.py        job submit: runs a script and says what became of its jobs
+    submit.py        job submit: runs a script and says what became of its jobs; py_files.py: modules that it ships
     info.py          job info: the plan of a script, nothing executed
     sql_statements.py  sql: statements of a command line or a file
     sql_session.py   what runs them, one after the other

@@ -26,7 +26,6 @@ column_passes.py       row groups whose columns do not fit side by side
 fetched_chunks.py      a file's descriptor for kernels; of a store, the chunks that were fetched, or those of their
                        pages that are needed (page_ranges.py); index_reads.py: page indexes with few requests
 read_ahead.py          of files in stores, row groups that are fetched while others are read
-stored_files.py        objects of stores as a plan found them
 open_file.py           an open file: columns of a row group as streams (column_streams.py), decoded here or by pyarrow
 stored_chunks.py       which columns are decoded here; source_types.py: as what they come out
 

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from engine.closing import close_all
 from engine.errors import DataError, SpillError
+from engine.files.stored_files import statuses
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.parquet.file_scan import FileScan
 from engine.parquet.open_file import OpenFile
@@ -36,7 +37,6 @@ from engine.parquet.scan_memory import BATCH_BYTES_MIN, ScanMemory
 from engine.parquet.scan_request import ScanRequest
 from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, SmallFile, small_file
 from engine.parquet.source_types import arranged
-from engine.parquet.stored_files import statuses
 from engine.parquet.top_groups import SeenKeys
 from engine.records.bounded_batches import BYTES_MIN, SmallBatches
 

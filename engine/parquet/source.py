@@ -32,11 +32,11 @@ from engine.errors import DataError, PlanError, SchemaError
 from engine.expressions.common_type import common_type, is_number
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import PathLike, expand_paths
+from engine.files.stored_files import stored_file
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics, StoredFile
 from engine.parquet.footers import arrow_schema, open_file, opened_ranges
 from engine.parquet.pages import flat_leaves, pages_of
 from engine.parquet.sample import sampled_groups
-from engine.parquet.stored_files import stored_file
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import footer_bounds, plain_bound
 from engine.storage.file_systems import file_system_of

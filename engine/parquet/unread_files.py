@@ -21,11 +21,11 @@ import msgspec
 import pyarrow as pa
 
 from engine.errors import PlanError, SchemaError
+from engine.files.stored_files import stored_as
 from engine.graph.expression import Expression, columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.row_group_bounds import bounds_of_files
 from engine.parquet.source import parquet_source, source_of_files, widened
-from engine.parquet.stored_files import stored_as
 from engine.storage.file_system import FileStatus
 from engine.storage.file_systems import file_system_of
 

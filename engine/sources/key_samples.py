@@ -21,6 +21,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from engine.files.stored_files import stored_of
 from engine.formats.registry import format_of
 from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
 from engine.graph.plan import Aggregate, Join, Plan, PlanNode, Sink, Source
@@ -28,7 +29,6 @@ from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, Sourc
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
-from engine.parquet.stored_files import stored_of
 from engine.storage.known_objects import shared
 
 #: number of rows below which the first sample is sufficient

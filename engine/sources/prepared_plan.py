@@ -12,9 +12,9 @@ from __future__ import annotations
 import msgspec
 
 from engine.errors import PlanError
+from engine.files.stored_files import statuses, stored_of
 from engine.formats.registry import format_of
 from engine.graph.plan import Operator, Plan, Source
-from engine.parquet.stored_files import statuses, stored_of
 from engine.sources.key_samples import with_samples
 from engine.sources.source_filters import is_prunable, source_filters
 from engine.storage.file_system import FileStatus

@@ -57,7 +57,7 @@ def calls_of_files(text):
             continue
         called, name = node.func, ast.unparse(node.func)
         if name == "open" or name.startswith(("glob.", "shutil.rmtree", "shutil.move", "shutil.copy", "shutil.disk")):
-            is_found = name not in ("glob.escape",)
+            is_found = name not in ("glob.escape", "glob.has_magic")
         elif not isinstance(called, ast.Attribute):
             continue
         else:

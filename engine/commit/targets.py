@@ -28,6 +28,7 @@ TARGET_PLACES: Final = {
     "iceberg": ("engine.iceberg_tables.iceberg_target", "IcebergTarget"),
     "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),
     "sqlite": ("engine.databases.sqlite_target", "SqliteTarget"),
+    "renamed": ("engine.commit.renamed_target", "RenamedTarget"),
     "store": ("engine.commit.store_target", "StoreTarget"),
     "delta": ("engine.delta_tables.delta_target", "DeltaTarget"),
 }
@@ -55,7 +56,10 @@ def target_named(name: str) -> OutputTarget:
 
 def target_of_path(path: str) -> OutputTarget:
     """Return the target of plain files at a path."""
-    return target_named("folder" if file_system_of(path).objects is None else "store")
+    files = file_system_of(path)
+    if files.objects is not None:
+        return target_named("store")
+    return target_named("renamed" if files.folders is None else "folder")
 
 
 def targets_in(folder: str) -> list[OutputTarget]:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from engine.config.loader import Configuration
 
 HIDDEN = "******"
-_SECRET_KEY = re.compile(r"password|passwd|secret(?!-file)|token|(api|access|account)-?key|credential", re.IGNORECASE)
+_WORDS = r"password|passwd|fsspec|secret(?!-file)|token|(api|access|account)-?key|credential"
+_SECRET_KEY = re.compile(_WORDS, re.IGNORECASE)
 
 
 def is_secret(key: str) -> bool:

@@ -19,6 +19,7 @@ _TEXTS: Final = {
     "storage.s3.access-key-id": "Access key of S3. Default: AWS_ACCESS_KEY_ID, or the role of pod, container, machine.",
     "storage.s3.secret-access-key": "Secret of the access key. Default: AWS_SECRET_ACCESS_KEY.",
     "storage.s3.session-token": "Token of temporary credentials. Default: AWS_SESSION_TOKEN.",
+    "storage.s3.profile": "Profile in ~/.aws with keys and region. Default: AWS_PROFILE, or the profile default.",
     "storage.gcs.endpoint": "URL of a store that speaks as Google's. Default: Google's.",
     "storage.gcs.service-account-file": "File of a service account. Default: GOOGLE_APPLICATION_CREDENTIALS, or the "
     "account of the machine.",
@@ -29,6 +30,9 @@ _TEXTS: Final = {
     "storage.azure.sas-token": "Token of a shared access signature. Default: AZURE_STORAGE_SAS_TOKEN.",
 }
 
+_TEXTS["storage.fsspec.options"] = (
+    'JSON of options for fsspec by scheme, {"sftp": {"username": "me"}}: sftp, ftp, hdfs, smb, webdav and others.'
+)
 for _key, _text in _TEXTS.items():
     _option(_key, "string", None, _text)
 for _name, _place in _PLACES.items():

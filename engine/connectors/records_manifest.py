@@ -24,12 +24,12 @@ import math
 import os
 import zlib
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from engine.errors import DataError, PlanError
 from engine.storage.file_systems import file_system_of
+from engine.storage.known_objects import in_parallel
 
 MANIFEST_NAME = "_manifest.json"
 FORMAT = "drey-records"
@@ -177,9 +177,8 @@ def read_manifest(folder: PathLike) -> RecordsManifest:
         for file in manifest.files:
             check(file)
     else:
-        with ThreadPoolExecutor(_AT_ONCE, "drey-manifest") as requests:
-            for done in [requests.submit(check, file) for file in manifest.files]:
-                done.result()
+        for _ in in_parallel(check, manifest.files, _AT_ONCE):
+            pass
     return manifest
 
 

@@ -29,6 +29,7 @@ from engine.csv.text import begin_of, is_stream, open_csv
 from engine.files.compression import codec_of, split_weights
 from engine.graph.source_spec import CsvSource, SourceSplit
 from engine.storage.file_systems import file_system_of, size_of
+from engine.storage.known_objects import shared
 
 #: a share is not made smaller than this, and a file no larger stays whole
 SHARE_BYTES_MIN = 1 << 20
@@ -154,7 +155,8 @@ def exact_splits(spec: CsvSource, parallelism: int) -> CsvSource:
     dialect = CsvDialect.of(spec.delimiter, spec.quote)
     sizes = split_weights(spec.paths, spec.compression)
 
-    def splits_of(path: str, size: int, cuts: list[int]) -> list[SourceSplit]:
+    def splits_of(file_cuts: tuple[str, int, list[int]]) -> list[SourceSplit]:
+        path, size, cuts = file_cuts
         if is_stream(spec, path) or not cuts:
             return _to_splits(path, [0, size], spec.compression)
         with open_csv(spec, path) as file:
@@ -162,5 +164,6 @@ def exact_splits(spec: CsvSource, parallelism: int) -> CsvSource:
         return _to_splits(path, [0, *record_boundaries(path, cuts, dialect, begin), size], spec.compression)
 
     with ThreadPoolExecutor(_SCAN_THREADS, "csv-scan") as pool:
-        found = list(pool.map(splits_of, spec.paths, sizes, share_boundaries(sizes, parallelism)))
+        cut = zip(spec.paths, sizes, share_boundaries(sizes, parallelism), strict=True)
+        found = list(pool.map(shared(splits_of), cut))
     return msgspec.structs.replace(spec, splits=tuple(split for splits in found for split in splits))

@@ -62,6 +62,8 @@ def storage_options(place: str) -> dict[str, str] | None:
     """Return this process's settings of a table's store; None for a table of this machine."""
     if file_system_of(place) is LOCAL:
         return None
+    if file_system_of(place).objects is None:
+        raise PlanError(f"{place}: a Delta table is in a folder of this machine, or in an object store")
     from engine.storage.store_options import library_options
 
     return library_options(place)

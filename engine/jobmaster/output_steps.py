@@ -27,6 +27,7 @@ from engine.jobmaster.job_ending import EndPhase
 from engine.jobmaster.job_input import Deposed, JobInput, OutputsPrepared, PrepareFailed, PublishFailed, StepDone
 from engine.jobmaster.job_instruction import Commit, PublishAgain
 from engine.jobmaster.job_journal import Journal
+from engine.storage.store_client import in_job
 from engine.storage.store_counters import StoreTraffic, counted
 
 _log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ class OutputSteps:
         return StepDone(EndPhase.CLEANING)
 
     def _counted(self, work: Callable[[], T]) -> T:
-        with counted(self.traffic):
+        with counted(self.traffic), in_job(str(self._job_id)):
             return work()
 
     async def _ask_storage(self, work: Callable[[], T]) -> T:

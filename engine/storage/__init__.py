@@ -6,7 +6,11 @@
     file_system.py    FileSystem, Folders, RangeFile, OutputStream: the interface
     file_systems.py   file_system_of: the file system of a path, by its scheme
     object_store.py   ObjectStore: S3, Google Cloud Storage, Azure, HTTP
+    fsspec_files.py   FsspecFileSystem: hdfs, sftp, ftp, smb, webdav and others
+    fsspec_client.py  connections of fsspec, one for a call; their errors as OSError
     store_client.py   the client of a bucket, with the settings of this process; its errors as OSError
+    store_errors.py   causes of errors by what a store answers, with advice
+    aws_profiles.py   profiles of ~/.aws, which the client does not read
     store_counters.py requests and bytes, counted for the task that asks
     known_objects.py  statuses of objects, kept while a plan is made; work on other threads for this one
     store_options.py  options of a bucket that a call was given

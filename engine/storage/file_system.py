@@ -222,6 +222,10 @@ class Objects(Protocol):
         """
         ...
 
+    def require_conditions(self, folder: str) -> None:
+        """Raise PlanError where the store ignores the conditions of ``put_version``, which is tried below a prefix."""
+        ...
+
     def copy(self, old: str, new: str) -> None:
         """Copy an object within its store, which has to be one; FileNotFoundError where there is none."""
         ...

@@ -11,12 +11,13 @@ from typing import Final
 
 from engine.errors import PlanError
 from engine.storage.file_system import FileSystem, Folders
+from engine.storage.fsspec_files import FsspecFileSystem
 from engine.storage.local import LocalFileSystem
 from engine.storage.object_store import ObjectStore
 
 LOCAL: Final = LocalFileSystem()
 #: The file systems that there are, one entry each.
-FILE_SYSTEMS: tuple[FileSystem, ...] = (LOCAL, ObjectStore())
+FILE_SYSTEMS: tuple[FileSystem, ...] = (LOCAL, ObjectStore(), FsspecFileSystem())
 
 
 def file_system_of(path: str) -> FileSystem:

@@ -6,7 +6,8 @@
     known.tails.pop(path, b"")              the end of an object that was read with its status
 
     work = shared(work)                     a function that other threads call on behalf of this one: what it asks is
-                                            counted here (``store_counters``), and what is known here is known there
+                                            counted here (``store_counters``), what is known here is known there, and
+                                            the settings of this thread are used (``store_client``)
     in_parallel(work, items, at_once)       the results, in order
 
 Held by: tests/storage/test_store_counters.py
@@ -23,6 +24,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from engine.storage.file_system import FileStatus
+from engine.storage.store_client import current_settings, using_settings
 from engine.storage.store_counters import counted, current_traffic
 from engine.storage.store_folder import FolderState
 
@@ -76,10 +78,10 @@ def known_statuses(
 
 def shared(work: Callable[[T], R]) -> Callable[[T], R]:
     """Return a function that does on another thread what it would do on this one."""
-    traffic, known = current_traffic(), current_known()
+    settings, traffic, known = current_settings(), current_traffic(), current_known()
 
     def run(item: T) -> R:
-        with counted(traffic), _knowing(known):
+        with using_settings(settings), counted(traffic), _knowing(known):
             return work(item)
 
     return run

@@ -19,19 +19,31 @@ import fnmatch
 import io
 import os
 import re
+import uuid
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from engine.errors import PlanError
 from engine.storage.file_system import FileStatus, FolderEntry, Objects
-from engine.storage.known_objects import current_known
-from engine.storage.store_client import FAMILIES, StorePlace, asked, client_library, client_of, place_of
+from engine.storage.known_objects import current_known, in_parallel
+from engine.storage.store_client import (
+    FAMILIES,
+    HEEDS_CONDITIONS,
+    ONE_BY_ONE,
+    StorePlace,
+    asked,
+    client_library,
+    client_of,
+    facts_of,
+    place_of,
+)
 from engine.storage.store_counters import note
 from engine.storage.store_files import StoreRangeFile, StoreStream, Version, version_of
 from engine.storage.store_folder import STATE_NAME, FolderState, decode_state
 from engine.storage.store_output import StoreOutput, written_bytes
 
+#: a version that no object has
+_NO_VERSION: Final = {"e_tag": '"0"', "version": "1"}
 _GLOB: Final = re.compile(r"[*?[]")
 _BUFFER_BYTES: Final = 256 << 10
 #: stores that answer a request for the last bytes of an object
@@ -40,6 +52,8 @@ _TELL_ENDS: Final = frozenset({"s3", "gcs"})
 _TAILS_MAX: Final = 128
 #: names in one answer to a listing
 _LISTED_AT_ONCE: Final = 1000
+#: objects that are deleted at the same time, where one request deletes one
+_AT_ONCE: Final = 16
 
 
 class StoreEntry(NamedTuple):
@@ -91,17 +105,28 @@ class ObjectStore:
         obstore, known = client_library(path), current_known()
         if known is not None and known.reads_tails and place.family in _TELL_ENDS and len(known.tails) < _TAILS_MAX:
             try:
-                file = StoreRangeFile.of_tail(path)
+                file = self._opened_by_tail(path)
             except FileNotFoundError:
                 return None
-            except OSError:
-                pass  # an empty object has no end: its status says what is wrong
-            else:
+            if file is not None:
                 known.tails[path] = file.tail
                 return _status_of(file.version)
         try:
             return _status_of(version_of(asked(path, lambda: obstore.head(client_of(place), place.key))))
         except FileNotFoundError:
+            return None
+        except OSError:
+            # An answer to this has no text: one byte of the object is asked for, whose answer says why it is refused.
+            asked(path, lambda: obstore.get(client_of(place), place.key, options={"range": (0, 1)}))
+            raise
+
+    def _opened_by_tail(self, path: str) -> StoreRangeFile | None:
+        """Open an object by the request for its end; None for one that has none: its status says what is wrong."""
+        try:
+            return StoreRangeFile.of_tail(path)
+        except OSError as error:
+            if error.errno != errno.ERANGE:
+                raise
             return None
 
     def _is_prefix(self, place: StorePlace, path: str) -> bool:
@@ -239,8 +264,10 @@ class ObjectStore:
         known = current_known()
         status = status if status is not None or known is None else known.statuses.get(path)
         if status is None and is_tail_wanted and place_of(path).family in _TELL_ENDS:
-            with contextlib.suppress(OSError):  # an empty object has no end: its status says what is wrong
-                return StoreRangeFile.of_tail(path)
+            with contextlib.suppress(FileNotFoundError):  # a folder: its status says so
+                found = self._opened_by_tail(path)
+                if found is not None:
+                    return found
         status = self.status(path) if status is None else status
         if not status.is_file:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -290,7 +317,7 @@ class ObjectStore:
         """Delete an object, or all below a prefix; idempotent."""
         place = self._written(path)
         below = [place.path_of(key) for key, _, _ in self._all_below(place, path)]
-        self.delete_all(below or [path])
+        self.delete_all(below or [path][: len(place.key)])
 
     # ---- objects as such
 
@@ -331,6 +358,29 @@ class ObjectStore:
             return found[1] if found is not None and found[0] == content else None
         return _version_in(put)
 
+    def require_conditions(self, folder: str) -> None:
+        """Raise PlanError where the store ignores the conditions of puts, or refuses them; asked once for a bucket."""
+        place = self._written(folder)
+        if HEEDS_CONDITIONS in facts_of(place):
+            return
+        path = f"{folder}/.drey-{uuid.uuid4().hex}"
+        try:
+            is_kept = self.put_version(path, b"1", None) and not (
+                self.put_version(path, b"2", None) or self.put_version(path, b"3", _NO_VERSION)
+            )
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL):
+                raise
+            is_kept = False
+        finally:
+            self.delete(path)
+        if not is_kept:
+            raise PlanError(
+                f"{place.root} ignores the conditions of puts, without which writers overwrite each other unseen;"
+                " write to a store that knows them (Amazon S3, Google, Azure, MinIO, Ceph), or to a folder"
+            )
+        facts_of(place).add(HEEDS_CONDITIONS)
+
     def copy(self, old: str, new: str) -> None:
         """Copy an object within its store; FileNotFoundError where there is none."""
         source, place, obstore = place_of(old), self._written(new), client_library(new)
@@ -344,10 +394,29 @@ class ObjectStore:
     def delete_all(self, paths: Iterable[str]) -> None:
         """Delete objects; idempotent."""
         places = [self._written(path) for path in paths]
-        for place in places[:1]:
-            obstore, keys = client_library(place.root), [each.key for each in places]
-            with contextlib.suppress(FileNotFoundError):
-                asked(place.path_of(place.key), partial(obstore.delete, client_of(place), keys))
+        if not places:
+            return
+        first, obstore = places[0], client_library(places[0].root)
+        keys = [each.key for each in places]
+
+        def delete() -> None:
+            obstore.delete(client_of(first), keys)
+
+        try:
+            asked(first.path_of(first.key), delete)
+        except FileNotFoundError:
+            # Azure and Google say so of one that is gone, and do not go on behind it.
+            def delete_one(key: str) -> None:
+                with contextlib.suppress(FileNotFoundError):
+                    asked(first.path_of(key), lambda: obstore.delete(client_of(first), [key]))
+
+            for _ in in_parallel(delete_one, keys, _AT_ONCE):
+                pass
+        except OSError as error:
+            if error.errno != errno.ENOTSUP or ONE_BY_ONE in facts_of(first):
+                raise
+            facts_of(first).add(ONE_BY_ONE)
+            asked(first.path_of(first.key), delete)
 
     def abort_uploads(self, folder: str) -> int:
         """Abort uploads below a prefix that were not completed, where they can be found; return how many there were."""

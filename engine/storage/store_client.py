@@ -1,6 +1,8 @@
-"""The client of a bucket: obstore's, made once for each, with the settings of this process; its errors as OSError.
+"""The client of a bucket: obstore's, made once for each and its settings; its errors as OSError.
 
-    use_store_settings({"storage.s3.endpoint": "http://localhost:9000"})   settings of this process, by key
+    use_store_settings({"storage.s3.endpoint": "http://localhost:9000"})   settings of this thread, by key
+    with settings_of_job(job, settings): ...       in a thread of the job, with in_job(job): ...
+    with using_settings(settings): ...             in a thread that works for one with current_settings() = settings
     place = place_of("s3://bucket/folder/a.csv")   ─► StorePlace(root, key)
     client_of(place)                               ─► obstore's client; PlanError where obstore is missing
     with told(path): ...                           an error of the client is an OSError that names the path
@@ -15,18 +17,18 @@ Held by: tests/storage/test_object_store.py
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import random
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 from engine.errors import PlanError
+from engine.storage.aws_profiles import profile_of
 from engine.storage.store_counters import note
+from engine.storage.store_errors import explained
 
 T = TypeVar("T")
 
@@ -49,6 +51,7 @@ ARGUMENTS: Final = {
         "access-key-id": "access_key_id",
         "secret-access-key": "secret_access_key",
         "session-token": "session_token",
+        "profile": "profile",
         "anonymous": "skip_signature",
     },
     "gcs": {"endpoint": "base_url", "service-account-file": "service_account", "anonymous": "skip_signature"},
@@ -68,21 +71,6 @@ _TIMEOUT: Final = timedelta(seconds=60)
 _TRIES: Final = 5
 _PAUSE_S: Final = 0.1
 _CUT: Final = "kind: Interrupted"
-#: parts of a store's answer about an error
-_CODE: Final = re.compile(r"<Code>([^<]{1,100})</Code>")
-_REQUEST: Final = re.compile(r"<RequestId>([^<]{1,100})</RequestId>")
-_STATUS: Final = re.compile(r"\b(?:status code:|status:|error:?) (\d{3}\b[A-Za-z ]{0,30})")
-#: errors of a client by name, as numbers of the system, and what to do
-_KNOWN: Final = {
-    "FileNotFoundError": (errno.ENOENT, "there is no such object", ""),
-    "NotFoundError": (errno.ENOENT, "there is no such object", ""),
-    "PermissionDeniedError": (errno.EACCES, "access is denied", "its credentials may not do this: "),
-    "UnauthenticatedError": (errno.EACCES, "access is denied", "its credentials are missing, wrong or too old: "),
-    "PreconditionError": (errno.ESTALE, "it was replaced meanwhile", "run the job again"),
-    "AlreadyExistsError": (errno.EEXIST, "there is one", ""),
-    "InvalidPathError": (errno.EINVAL, "no object can have this key", ""),
-    "NotSupportedError": (errno.ENOTSUP, "the store cannot do this", ""),
-}
 
 
 class CutAnswerError(OSError):
@@ -119,21 +107,82 @@ def place_of(path: str) -> StorePlace:
     return StorePlace(f"{scheme}://{bucket}", key.strip("/"))
 
 
+#: facts about a store: it refuses a put whose condition does not hold; it deletes one by one
+HEEDS_CONDITIONS: Final = "heeds conditions"
+ONE_BY_ONE: Final = "one by one"
+#: clients that are kept
+_CLIENTS_MAX: Final = 64
+
 _lock: Final = threading.Lock()
-#: guarded by: _lock
+#: settings of threads that have none of their own; guarded by: _lock
 _settings: dict[str, str] = {}
-#: guarded by: _lock
-_clients: dict[str, Any] = {}
+#: settings of jobs that run in this process, by job; guarded by: _lock
+_settings_of_jobs: dict[str, dict[str, str]] = {}
+#: clients by bucket and settings, the latest last; guarded by: _lock
+_clients: dict[Hashable, Any] = {}
+#: facts by bucket and settings; guarded by: _lock
+_facts: dict[Hashable, set[str]] = {}
+
+
+class _Scope(threading.local):
+    """The settings of a thread; None: those of the process."""
+
+    settings: dict[str, str] | None = None
+
+
+_scope: Final = _Scope()
 
 
 def use_store_settings(settings: Mapping[str, str]) -> None:
-    """Take the settings of this process by key, ``storage.s3.region`` and so on; those before them end."""
-    found = {key: settings[key] for key in settings if key.startswith("storage.")}
+    """Take the settings of this thread by key, ``storage.s3.region`` and so on, and of threads that have none."""
+    found = _scope.settings = _of_stores(settings)
     with _lock:
         if found != _settings:
             _settings.clear()
             _settings.update(found)
-            _clients.clear()
+
+
+@contextlib.contextmanager
+def settings_of_job(job_id: str, settings: Mapping[str, str]) -> Iterator[None]:
+    """Keep the settings of a job that runs in this process, for its threads (``in_job``), until the end of the block.
+
+    Jobs of two environments run in the same threads here, each with its own credentials.
+    """
+    with _lock:
+        _settings_of_jobs[job_id] = _of_stores(settings)
+    try:
+        yield
+    finally:
+        with _lock:
+            del _settings_of_jobs[job_id]
+
+
+@contextlib.contextmanager
+def in_job(job_id: str) -> Iterator[None]:
+    """Use the settings of a job in this thread, if it has any here, until the end of the block."""
+    with _lock:
+        found = _settings_of_jobs.get(job_id)
+    with using_settings(_scope.settings if found is None else found):
+        yield
+
+
+def current_settings() -> dict[str, str] | None:
+    """Return the settings of this thread; None: those of the process."""
+    return _scope.settings
+
+
+@contextlib.contextmanager
+def using_settings(settings: dict[str, str] | None) -> Iterator[None]:
+    """Use the settings of another thread in this one, until the end of the block."""
+    before, _scope.settings = _scope.settings, settings
+    try:
+        yield
+    finally:
+        _scope.settings = before
+
+
+def _of_stores(settings: Mapping[str, str]) -> dict[str, str]:
+    return {key: settings[key] for key in settings if key.startswith("storage.")}
 
 
 def bucket_key(root: str, key: str) -> str:
@@ -143,18 +192,39 @@ def bucket_key(root: str, key: str) -> str:
 
 def settings_of(place: StorePlace) -> dict[str, str]:
     """Return the settings that open a bucket, by key, those of the bucket before others; with secrets."""
-    own = bucket_key(place.root, "")
-    found = {f"storage.{key.removeprefix(own)}": text for key, text in _settings.items() if key.startswith(own)}
-    return {**{key: text for key, text in _settings.items() if "[" not in key}, **found}
+    own, known = bucket_key(place.root, ""), _scope.settings
+    if known is None:
+        with _lock:
+            known = dict(_settings)
+    found = {f"storage.{key.removeprefix(own)}": text for key, text in known.items() if key.startswith(own)}
+    return {**{key: text for key, text in known.items() if "[" not in key}, **found}
 
 
 def client_of(place: StorePlace) -> Any:
     """Return the client of a bucket."""
+    settings = settings_of(place)
+    key = _key_of(place, settings)
+    facts = facts_of(place)
     with _lock:
-        client = _clients.get(place.root)
+        key = (key, ONE_BY_ONE in facts)
+        client = _clients.pop(key, None)
         if client is None:
-            client = _clients[place.root] = _new_client(place)
+            client = _new_client(place, settings, deletes_one_by_one=ONE_BY_ONE in facts)
+        _clients[key] = client
+        while len(_clients) > _CLIENTS_MAX:
+            del _clients[next(iter(_clients))]
         return client
+
+
+def facts_of(place: StorePlace) -> set[str]:
+    """Return the facts that this process knows of a store, to look into and to add to."""
+    key = _key_of(place, settings_of(place))
+    with _lock:
+        return _facts.setdefault(key, set())
+
+
+def _key_of(place: StorePlace, settings: Mapping[str, str]) -> Hashable:
+    return place.root, frozenset(settings.items())
 
 
 def client_library(path: str) -> Any:
@@ -168,22 +238,30 @@ def client_library(path: str) -> Any:
         ) from None
 
 
-def _new_client(place: StorePlace) -> Any:
+def _new_client(place: StorePlace, settings: Mapping[str, str], *, deletes_one_by_one: bool) -> Any:
     store = client_library(place.root).store
     family = place.family
     before = f"storage.{family}."
-    settings = settings_of(place)
     arguments: dict[str, Any] = {
-        argument: settings[before + key] for key, argument in ARGUMENTS[family].items() if before + key in settings
+        argument: settings[before + key]
+        for key, argument in ARGUMENTS[family].items()
+        if before + key in settings and key != "profile"
     }
     if "skip_signature" in arguments:
         arguments["skip_signature"] = arguments["skip_signature"] == "true"
+    profile = profile_of(settings) if family == "s3" else None
+    if profile is not None:
+        arguments["credential_provider"] = profile.credentials()
+        found = {"region": profile.region, "endpoint": profile.endpoint}
+        arguments = {**{name: text for name, text in found.items() if text}, **arguments}
+    if not arguments.get("endpoint", "http://").startswith(("http://", "https://")):
+        raise PlanError(f"{before}endpoint is a URL: it begins with https://, or with http:// where there is no TLS")
     is_plain = family == "http" or settings.get(f"{before}allow-http") == "true"
     common = {"client_options": {"timeout": _TIMEOUT, "allow_http": is_plain}, "retry_config": _RETRIES}
     bucket = place.root.partition("://")[2]
     try:
         if family == "s3":
-            return store.S3Store(bucket, **arguments, **common)
+            return store.S3Store(bucket, disable_bulk_delete=deletes_one_by_one, **arguments, **common)
         if family == "gcs":
             return store.GCSStore(bucket, **arguments, **common)
         if family == "azure":
@@ -211,7 +289,9 @@ def told(path: str, requests: int = 1) -> Iterator[None]:
         is_missing = isinstance(error, FileNotFoundError) and error.errno is None
         if not (type(error).__module__.startswith("obstore") or is_missing):
             raise
-        raise _as_os_error(error, path) from None
+        text = str(error)
+        number, message = explained(type(error).__name__, text, place_of(path).family)
+        raise (CutAnswerError if _CUT in text else OSError)(number, message, path) from None
 
 
 def asked(path: str, work: Callable[[], T]) -> T:
@@ -225,39 +305,3 @@ def asked(path: str, work: Callable[[], T]) -> T:
                 raise
             time.sleep(random.SystemRandom().uniform(0, _PAUSE_S * 2**attempt))
     raise AssertionError("the last try returns or raises")
-
-
-def _as_os_error(error: Exception, path: str) -> OSError:
-    kind = CutAnswerError if _CUT in str(error) else OSError
-    text, known = str(error), _KNOWN.get(type(error).__name__)
-    code, request, status = _CODE.search(text), _REQUEST.search(text), _STATUS.search(text)
-    family = place_of(path).family
-    number, what, advice = known or (errno.EIO, "the store cannot be reached", "")
-    if code is not None and code[1] == "NoSuchBucket":
-        number, what, advice = errno.ENXIO, "there is no such bucket", "look at its name and at the region"
-    elif known is None:
-        settings = "" if family == "http" else f", storage.{family}.endpoint, and credentials"
-        advice = f"look at the network{settings}"
-        if "BadScheme" in text and family != "http":
-            advice = f"its endpoint is http://, which storage.{family}.allow-http: true allows"
-        elif "169.254.169.254" in text or "metadata.google" in text:
-            what, advice = "there are no credentials", _credentials_of(family)
-    elif number == errno.EACCES:
-        advice = f"{advice if family != 'http' else ''}{_credentials_of(family)}"
-    notes = [] if code is None else [code[1]]
-    notes += [] if request is None else [f"request {request[1]}"]
-    notes += [status[1].strip()] if not notes and status is not None else []
-    said = f"{what} ({', '.join(notes)})" if notes else what
-    return kind(number, f"{said}; {advice}" if advice else said, path)
-
-
-def _credentials_of(family: str) -> str:
-    return {
-        "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or storage.s3.access-key-id and"
-        " storage.s3.secret-access-key; storage.s3.anonymous: true for a public bucket",
-        "gcs": "set GOOGLE_APPLICATION_CREDENTIALS, or storage.gcs.service-account-file; storage.gcs.anonymous: true"
-        " for a public bucket",
-        "azure": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or storage.azure.account-name and"
-        " storage.azure.account-key",
-        "http": "the server refuses it, or asks for a login, which is not supported",
-    }[family]

@@ -10,13 +10,14 @@ Held by: tests/storage/test_object_store.py
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, Self, TypeAlias, cast
 
-from engine.storage.file_system import NO_DESCRIPTOR, Buffer
+from engine.storage.file_system import NO_DESCRIPTOR, Buffer, ByteRanges
 from engine.storage.known_objects import in_parallel
 from engine.storage.store_client import asked, client_library, client_of, place_of
 from engine.storage.store_counters import note
@@ -44,8 +45,10 @@ Version: TypeAlias = tuple[str | None, int, int]
 
 def version_of(meta: Mapping[str, Any]) -> Version:
     """Return the version of an object by what the client says of it."""
-    # Listings tell the time with more digits than answers about one object do.
-    return meta["e_tag"], meta["size"], int(meta["last_modified"].timestamp()) * 10**9
+    # Listings tell the time with more digits than answers about one object do, and some the tag without its quotes.
+    tag = meta["e_tag"]
+    quoted = tag if tag is None or tag.endswith('"') else f'"{tag}"'
+    return quoted, meta["size"], int(meta["last_modified"].timestamp()) * 10**9
 
 
 class StoreRangeFile:
@@ -116,7 +119,14 @@ class StoreRangeFile:
         options: dict[str, Any] = {"range": (begin, end)}
         if self._tag is not None and not self._tag.startswith("W/"):
             options["if_match"] = self._tag
-        content = asked(self.path, lambda: obstore.get(client_of(place), place.key, options=options).bytes())
+
+        def get() -> tuple[Any, Buffer]:
+            found = obstore.get(client_of(place), place.key, options=options)
+            return found.meta, found.bytes()
+
+        meta, content = asked(self.path, get)
+        if self._tag is not None and version_of(meta)[0] != self._tag:  # some stores ignore the condition
+            raise OSError(errno.ESTALE, "it was replaced meanwhile; run the job again", self.path)
         note(place.root, read_bytes=len(content))
         return cast(Buffer, content)
 
@@ -162,7 +172,7 @@ def _parts(begin: int, end: int) -> list[tuple[int, int]]:
 class StoreStream(io.RawIOBase):
     """An object that is read from any position."""
 
-    def __init__(self, file: StoreRangeFile) -> None:
+    def __init__(self, file: ByteRanges) -> None:
         super().__init__()
         self.name = file.path
         self._file = file

@@ -12,11 +12,14 @@ Held by: tests/storage/test_store_options.py
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from engine.errors import ConfigurationError, PlanError
-from engine.storage.store_client import ARGUMENTS, FAMILIES, bucket_key, place_of, settings_of
+from engine.storage.aws_profiles import profile_of
+from engine.storage.fsspec_client import FSSPEC_OPTIONS, FSSPEC_SCHEMES, fsspec_place
+from engine.storage.store_client import ARGUMENTS, FAMILIES, StorePlace, bucket_key, place_of, settings_of
 
 StorageOptions: TypeAlias = Mapping[str, Any] | None
 
@@ -29,6 +32,7 @@ _NAMES: Final = {
     "access-key-id": "access_key_id key",
     "secret-access-key": "secret_access_key secret",
     "session-token": "session_token token",
+    "profile": "profile profile_name",
     "service-account-file": "service_account service_account_path application_credentials",
     "account-name": "account_name",
     "account-key": "account_key access_key master_key",
@@ -49,18 +53,31 @@ def bucket_settings(paths: Iterable[Any], options: StorageOptions, call: str) ->
     if not isinstance(options, Mapping):
         raise ConfigurationError(f"{call}: storage_options= is a dict of names and values")
     roots = {place.root: place.family for path in paths if (place := _place(path)) is not None}
-    if not roots:
-        raise PlanError(f"{call}: storage_options= is for paths of object stores, such as s3://bucket/key")
-    return {
+    others = [fsspec_place(str(path)) for path in paths if _scheme(path) in FSSPEC_SCHEMES]
+    if not roots and not others:
+        raise PlanError(f"{call}: storage_options= is for paths with a host or a bucket, such as s3://bucket/key")
+    by_fsspec = {bucket_key(place.root, FSSPEC_OPTIONS): _as_json({place.scheme: options}, call) for place in others}
+    return by_fsspec | {
         bucket_key(root, key): value
         for root, family in roots.items()
         for key, value in _settings(options, family, call).items()
     }
 
 
-def _place(path: Any) -> Any:
-    scheme = str(path).partition("://")[0].lower()
-    return place_of(str(path)) if "://" in str(path) and scheme in FAMILIES else None
+def _scheme(path: Any) -> str:
+    scheme, mark, _ = str(path).partition("://")
+    return scheme.lower() if mark else ""
+
+
+def _place(path: Any) -> StorePlace | None:
+    return place_of(str(path)) if _scheme(path) in FAMILIES else None
+
+
+def _as_json(options: Mapping[str, Mapping[str, Any]], call: str) -> str:
+    try:
+        return json.dumps({scheme: dict(texts) for scheme, texts in options.items()})
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"{call}: storage_options= of this path are texts, numbers, True and False") from None
 
 
 def _settings(options: Mapping[str, Any], family: str, call: str) -> dict[str, str]:
@@ -92,8 +109,11 @@ def library_options(path: str) -> dict[str, str]:
     vendor = next(iter(_VENDORS[place.family]), "")
     found = settings_of(place)
     names = {**ARGUMENTS[place.family], "allow-http": "allow_http"}
-    return {
-        f"{'' if key == 'allow-http' else vendor}{name}": found[before + key]
-        for key, name in names.items()
-        if before + key in found
-    }
+    texts = {name: found[before + key] for key, name in names.items() if before + key in found and key != "profile"}
+    profile = profile_of(found) if place.family == "s3" else None
+    if profile is not None:
+        keys = profile.credentials()()
+        own = {"region": profile.region, "endpoint": profile.endpoint, "access_key_id": keys["access_key_id"]}
+        own |= {"secret_access_key": keys["secret_access_key"], "session_token": keys["token"]}
+        texts = {**{name: text for name, text in own.items() if text}, **texts}
+    return {f"{'' if name == 'allow_http' else vendor}{name}": text for name, text in texts.items()}

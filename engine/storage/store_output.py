@@ -45,6 +45,7 @@ class _Upload:
         self._parts: queue.Queue[bytes | None] = queue.Queue(1)
         self._error: BaseException | None = None
         self._is_aborted = False
+        self._client = client_of(self._place)
         self._thread = threading.Thread(target=self._send, name="drey-upload", daemon=True)
         self._thread.start()
 
@@ -75,9 +76,9 @@ class _Upload:
                 raise self._error
 
     def _send(self) -> None:
-        put, client = client_library(self._path).put, client_of(self._place)
+        put = client_library(self._path).put
         try:
-            put(client, self._place.key, self._iterated(), chunk_size=PART_BYTES, max_concurrency=_AT_ONCE)
+            put(self._client, self._place.key, self._iterated(), chunk_size=PART_BYTES, max_concurrency=_AT_ONCE)
         except BaseException as error:  # it is raised where the object is written
             self._error = error
 

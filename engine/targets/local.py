@@ -28,6 +28,7 @@ from engine.operators.registry import load_classes
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from engine.storage.store_client import settings_of_job
 from engine.targets.planned_job import plan_job, planner_settings, run_to_end
 from engine.taskexecutor.task_resources import configured_sizes
 
@@ -60,14 +61,15 @@ class LocalExecutor:
         load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.steps)
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
         may_restart = configuration.get(RESTART_STRATEGY) not in (None, "none")
-        return run_to_end(
-            job,
-            lambda: None,
-            lambda listener: cluster.submit(
-                job.graph, ProgressTeller(listener) if may_restart or listener.wants_progress else None
-            ),
-            lambda: None,  # the wait for a job of this process cancels it itself
-        )
+        with settings_of_job(str(job.graph.job_id), configuration.storage_texts()):
+            return run_to_end(
+                job,
+                lambda: None,
+                lambda listener: cluster.submit(
+                    job.graph, ProgressTeller(listener) if may_restart or listener.wants_progress else None
+                ),
+                lambda: None,  # the wait for a job of this process cancels it itself
+            )
 
 
 class ExplainExecutor(LocalExecutor):

@@ -36,6 +36,7 @@ from engine.graph.deployment import (
 from engine.graph.task_wait import TaskWait
 from engine.ids import ResourceId
 from engine.memory.heap import FROZEN_HEAP
+from engine.storage.store_client import in_job
 from engine.task_log import task_log
 from engine.taskexecutor.task_notes import notable
 from engine.taskexecutor.task_state import TaskState, check_task_transition
@@ -192,7 +193,8 @@ class Task:
     # ---- the task's thread ----
 
     def _run(self) -> None:
-        with task_log(self.descriptor.job_id, self.descriptor.attempt, self.name):
+        job_id = self.descriptor.job_id
+        with task_log(job_id, self.descriptor.attempt, self.name), in_job(str(job_id)):
             self._run_attempt()
 
     def _run_attempt(self) -> None:

@@ -224,6 +224,9 @@ class MemoryStore(MemoryFileSystem):
 
         return self._request("put", path, work)
 
+    def require_conditions(self, folder):
+        """Return: it heeds them."""
+
     def replace(self, path, content, is_durable=True):
         self._request("put", path, lambda: self.put(path, content))
 

@@ -21,7 +21,7 @@ class Proxy:
     def __init__(self, endpoint):
         self.requests, self.fault = [], lambda number, method, path: None
         self._lock = threading.Lock()
-        host, _, port = endpoint.rpartition("://")[2].partition(":")
+        self._store = endpoint.rpartition("://")[2]
         proxy = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -43,15 +43,11 @@ class Proxy:
                     return
                 if isinstance(what, float | int):
                     time.sleep(what)
-                connection = http.client.HTTPConnection(host, int(port), timeout=30)
-                connection.request(self.command, self.path, content, dict(self.headers))
-                answer = connection.getresponse()
-                body = answer.read()
+                status, headers, body = proxy.answered(self.command, self.path, dict(self.headers), content)
                 if what == "lost":
                     self.close_connection = True
                     return
-                self._answer(answer.status, dict(answer.getheaders()), body, is_cut=what == "cut")
-                connection.close()
+                self._answer(status, headers, body, is_cut=what == "cut")
 
             def _answer(self, status, headers, body, *, is_cut=False):
                 self.send_response(status)
@@ -70,6 +66,15 @@ class Proxy:
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def answered(self, method, path, headers, content=b""):
+        """Return what the store answers: status, headers, content."""
+        connection = http.client.HTTPConnection(self._store, timeout=30)
+        connection.request(method, path, content, headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, dict(answer.getheaders()), body
 
     def _next(self, method, path):
         with self._lock:

@@ -5,6 +5,7 @@ import io
 import os
 import random
 import sys
+from datetime import UTC, datetime
 
 import msgspec
 import pyarrow as pa
@@ -22,7 +23,7 @@ from engine.parquet.open_file import OpenFile
 from engine.parquet.source import parquet_source
 from engine.storage.file_systems import LOCAL, file_system_of
 from engine.storage.store_client import place_of, use_store_settings
-from engine.storage.store_files import StoreRangeFile, joined_ranges
+from engine.storage.store_files import StoreRangeFile, joined_ranges, version_of
 from tests.files.test_native_files import SOURCES, TABLE, WRITERS, written
 from tests.storage.moto_server import KEYS
 
@@ -116,6 +117,16 @@ def test_an_object_that_is_replaced_while_it_is_read_is_an_error(store, files):
     assert (caught.value.errno, caught.value.filename) == (errno.ESTALE, path)
 
 
+def test_a_tag_has_quotes_whether_a_listing_has_them_or_not():
+    meta = {"size": 1, "last_modified": datetime.now(UTC)}
+    assert [version_of({**meta, "e_tag": tag})[0] for tag in ("0x1", '"0x1"', 'W/"1"', None)] == [
+        '"0x1"',
+        '"0x1"',
+        'W/"1"',
+        None,
+    ]
+
+
 def test_what_is_wrong_is_told_with_the_path_and_what_to_do(store, files):
     with pytest.raises(FileNotFoundError) as missing:
         files.status("s3://data/nothing")
@@ -137,7 +148,7 @@ def test_what_is_wrong_is_told_with_the_path_and_what_to_do(store, files):
 def test_an_endpoint_without_tls_has_to_be_allowed(store, files):
     path = store.put("a", b"1")
     use_store_settings({key: value for key, value in store.settings.items() if key != "storage.s3.allow-http"})
-    with pytest.raises(OSError, match=r"which storage\.s3\.allow-http: true allows"):
+    with pytest.raises(OSError, match=r"storage\.s3\.allow-http: true allows it"):
         files.status(path)
 
 

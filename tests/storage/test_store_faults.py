@@ -3,19 +3,25 @@
 import random
 from datetime import timedelta
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from engine.commit.decision import Decision
 from engine.commit.publish import publish
 from engine.commit.store_target import StoreTarget
+from engine.csv.options import CsvOptions
+from engine.csv.source import csv_source
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
+from engine.parquet.source import parquet_source
 from engine.storage import store_client
 from engine.storage.file_systems import file_system_of
 from engine.storage.store_client import use_store_settings
 from engine.storage.store_folder import STATE_NAME
 from engine.storage.store_output import PART_BYTES
+from tests.files.test_native_files import rows_of
 from tests.storage.store_proxy import Proxy
 
 pytestmark = pytest.mark.thorough
@@ -82,6 +88,31 @@ def test_an_upload_of_parts_survives_a_store_that_is_busy_and_loses_answers(serv
         while view:
             view = view[output.write(view) :]
     assert files.read("s3://data/parts") == content
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_files_are_read_whole_under_faults_of_all_kinds(server, proxy, seed):
+    table = pa.table({"n": range(200_000), "s": [f"text {index % 997}" for index in range(200_000)]})
+    content = pa.BufferOutputStream()
+    pq.write_table(table, content, row_group_size=20_000)
+    path = server.put("faulty/read/a.parquet", content.getvalue().to_pybytes())
+    text = server.put("faulty/read/a.csv", b"n\n" + b"".join(b"%d\n" % number for number in range(400_000)))
+    chance = random.Random(seed)
+    faults = ["busy", "refused", "lost", "cut", 0.02]
+    proxy.fault = lambda number, method, path: chance.choice(faults) if chance.random() < 0.3 else None
+    assert rows_of(parquet_source(path)[0]) == table.to_pylist()
+    rows = rows_of(csv_source(text, options=CsvOptions(header=True), parallelism=1)[0])
+    assert [row["n"] for row in rows] == list(range(400_000))
+    assert sorted(file_system_of(path).matching("s3://data/faulty/read/*")) == [text, path]
+
+
+def test_a_read_that_is_cut_every_time_ends_with_an_error_in_bounded_requests(server, proxy):
+    path = server.put("faulty/cut", bytes(300_000))
+    proxy.fault = lambda number, method, path: "cut" if method == "GET" else None
+    with pytest.raises(OSError, match=r"cannot be reached|breaks off") as caught:
+        file_system_of(path).read(path)
+    assert caught.value.filename == path
+    assert len(proxy.requests) <= 8 * store_client._TRIES
 
 
 def test_a_store_that_stays_busy_is_told_with_its_request(server, proxy, monkeypatch):

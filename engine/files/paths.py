@@ -31,6 +31,7 @@ from engine.storage.known_objects import current_known, in_parallel
 PathLike = str | os.PathLike[str]
 
 _SHOWN_MAX = 60
+_GLOB = re.compile(r"[*?[]")
 #: objects that a store is asked about at the same time
 _LOOKS_AT_ONCE = 16
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
@@ -244,7 +245,7 @@ def _first_file_below(folder: str) -> str | None:
 
 def _look_at_objects(places: Sequence[str]) -> None:
     """Ask stores for the statuses of objects that are named one by one, several at a time."""
-    named = [place for place in places if file_system_of(place).objects is not None and not glob.has_magic(place)]
+    named = [place for place in places if file_system_of(place).objects is not None and not _GLOB.search(place)]
     if len(named) > 1 and current_known() is not None:
         for _ in in_parallel(lambda place: file_system_of(place).find(place), named, _LOOKS_AT_ONCE):
             pass

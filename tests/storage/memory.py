@@ -123,7 +123,7 @@ class MemoryFileSystem:
     def open_stream(self, path, *, is_buffered=False):
         return io.BytesIO(self._content(path))
 
-    def open_ranges(self, path, *, is_tail_wanted=False):
+    def open_ranges(self, path, *, is_tail_wanted=False, status=None):
         file = _Range(path, self._content(path))
         file.version = self.files[path][1]
         return file

@@ -31,9 +31,10 @@ from engine.graph.expression import Expression, columns_of
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.column_passes import joined
+from engine.parquet.footers import known_places, read_footer
 from engine.parquet.kept_samples import KeptSamples, stamps_of
 from engine.parquet.open_file import OpenFile, OpenFiles
-from engine.parquet.pages import leaf_places, parts
+from engine.parquet.pages import flat_leaves, leaf_places, parts
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, column_statistics
@@ -48,6 +49,8 @@ _CARRIED_ROWS: Final = 2048
 _SAMPLE_BYTES: Final = 8 << 20
 #: limit of bytes of columns sampled at a time
 _SAMPLED_AT_ONCE_BYTES: Final = 16 << 20
+#: columns of a row group in a store that are fetched whole for a sample
+_SHORT_BYTES: Final = 128 << 10
 _REMEMBERED: Final = 512
 _COLUMNS_REMEMBERED: Final = 512
 #: decoder of predicates, the keys of cached samples, since predicates have no hash
@@ -83,7 +86,12 @@ def with_sample(
         if column.name in names and _width(column, statistics) <= WIDE_COLUMN_BYTES
     ]
     groups = sampled_groups(spec.splits)
-    groups = groups[::2] if spec.stored else groups  # each is requests to a store
+    if spec.stored:  # each row group is requests to a store
+        groups = groups[::2]
+        try:
+            narrow = _with_short_samples(groups, narrow)
+        except OSError:
+            return statistics
     if not groups or not narrow:
         return statistics
     parts = tuple(part for part in parts_of(predicates) if set(columns_of(part)).issubset(narrow))
@@ -112,6 +120,24 @@ def with_sample(
         columns=columns,
         computed=(*statistics.computed, *measured(samples[0].counted, parts, statistics.columns)),
     )
+
+
+def _with_short_samples(groups: Sequence[SourceSplit], names: Sequence[str]) -> list[str]:
+    """Return the columns of files in stores of which a part is enough for a sample: of others all would be fetched."""
+    for group in groups:
+        footer = read_footer(group.path)
+        places, leaves = known_places(footer).get(group.start, []), flat_leaves(footer.schema)
+        chunks = footer.row_group(group.start)
+        names = [
+            name
+            for name in names
+            if name in leaves
+            and (
+                (leaves[name] < len(places) and places[leaves[name]].offset_index_bytes)
+                or chunks.column(leaves[name]).total_compressed_size <= _SHORT_BYTES
+            )
+        ]
+    return list(names)
 
 
 def sampled_groups(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:

@@ -101,7 +101,11 @@ class ScanMemory:
         """Reserve what is fetched of a row group that is read later; False: there is not as much."""
         with self._lock:
             ahead = self._ahead_bytes + size_bytes
-            if ahead > _AHEAD_PARTS * self._reserved.part_bytes:
+            part = self._reserved.part_bytes
+            # A row group that is larger than that is fetched alone, if there is room beside the one that is read.
+            if ahead > _AHEAD_PARTS * part and (
+                self._ahead_bytes or self._now_bytes + ahead > Role.READER.value * part
+            ):
                 return False
             is_reserved = self._reserved.resize(self._now_bytes + ahead)
             if is_reserved:

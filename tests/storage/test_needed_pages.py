@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from engine import Environment, col
+from engine import Environment, col, count
 from engine.parquet.reader import ParquetReader
 from engine.parquet.source import parquet_source
 from engine.storage.known_objects import known_statuses
@@ -126,6 +126,22 @@ def small_file_of(number):
     sink = io.BytesIO()
     pq.write_table(pa.table({"k": [number]}), sink)
     return sink.getvalue()
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_plan_that_is_sampled_fetches_little_for_it(server, asked, content, has_index):
+    _, env = asked
+    if not has_index:
+        sink = io.BytesIO()
+        pq.write_table(TABLE, sink, row_group_size=ROWS // 4, use_dictionary=False, compression="none")
+        content = sink.getvalue()
+    path = server.put(f"needed/sampled-{has_index}.parquet", content)
+    env.read_parquet(path).filter(col("k") < 20_000).group_by("c03").agg(n=count()).limit(5).write_csv(
+        f"s3://data/needed/groups-{has_index}"
+    )
+    ((_, read, _),) = env.execute().stores.values()
+    needed = 2 * 8 * (20_000 if has_index else ROWS // 4)
+    assert read < needed + 260_000
 
 
 def test_a_footer_that_is_longer_than_was_guessed_takes_one_more_request(store):

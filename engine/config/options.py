@@ -304,8 +304,8 @@ JOB_STORE_FOLDER = _option(
     "jobstore.dir",
     "string",
     None,
-    "Folder of ended jobs, which outlive the JobManager there. Default: history in the log folder; with "
-    "ZooKeeper, a folder in high-availability.storageDir.",
+    "Folder, or prefix of an object store, of ended jobs, which outlive the JobManager there. Default: history in the "
+    "log folder; with ZooKeeper, a folder in high-availability.storageDir.",
 )
 HISTORY_ADDRESS = _option(
     "historyserver.web.address", "string", "localhost", "Host name or address on which the history server listens."

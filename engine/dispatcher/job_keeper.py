@@ -36,8 +36,8 @@ _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.2
 _LAST_PAUSE_S = 30.0
-#: seconds between two checks whether the storage is whole
-_MEND_PAUSE_S = 2.0
+#: seconds between two checks whether the storage is whole, in a folder, and in an object store, which takes requests
+_MEND_PAUSE_S, _STORE_MEND_PAUSE_S = 2.0, 30.0
 
 
 def pauses_s() -> Iterable[float]:
@@ -139,7 +139,7 @@ class JobKeeper:
             return
         reason, tries = "", 0
         while True:
-            await asyncio.sleep(_MEND_PAUSE_S)
+            await asyncio.sleep(_STORE_MEND_PAUSE_S if self._storage.is_in_store else _MEND_PAUSE_S)
             try:
                 await self._run(self._storage.mend)
                 reason, tries = "", 0

@@ -101,6 +101,11 @@ class StoredJobs:
         self._epoch = epoch
         self._is_leading = is_leading
 
+    @property
+    def is_in_store(self) -> bool:
+        """Whether the jobs lie in an object store."""
+        return self._folder.is_in_store
+
     # ---- one leader after the other ----
 
     def open(self) -> None:

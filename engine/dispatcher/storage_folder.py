@@ -49,6 +49,11 @@ class StorageFolder:
         self.identity = ""
         self._device = 0
 
+    @property
+    def is_in_store(self) -> bool:
+        """Whether it is a prefix of an object store."""
+        return self._files.folders is None
+
     def open(self) -> None:
         """Make the folder where it is not there, and know it from now on."""
         self._make()
@@ -131,7 +136,7 @@ class StorageFolder:
 
     def _folders(self) -> tuple[str, ...]:
         """Return the folders that have to be there; a store has none."""
-        return () if self._files.folders is None else (self.path, f"{self.path}/jobs", f"{self.path}/results")
+        return () if self.is_in_store else (self.path, f"{self.path}/jobs", f"{self.path}/results")
 
     def _make(self) -> None:
         for folder in self._folders():
@@ -139,7 +144,7 @@ class StorageFolder:
 
     def _nearest_device(self) -> int:
         """Return the file system of the folder, or of the first one above it that is there."""
-        for folder in (Path(self.path), *Path(self.path).parents) if self._files.folders is not None else ():
+        for folder in () if self.is_in_store else (Path(self.path), *Path(self.path).parents):
             try:
                 return folder.stat().st_dev
             except FileNotFoundError:

@@ -223,7 +223,8 @@ def test_a_process_that_is_killed_at_any_request_to_a_server(server, tmp_path, a
         try:
             prepared(folder, state, prefix)
             assert not proxy.lead(folder, action, settings)
-            for kill_at in range(0, len(proxy.requests), step):
+            count = len(proxy.requests)
+            for kill_at in range(0, count, step):
                 files.delete_tree(prefix)
                 prepared(folder, state, prefix)
                 assert proxy.lead(folder, action, settings, kill_at, is_done=bool(kill_at % 2))
@@ -232,7 +233,8 @@ def test_a_process_that_is_killed_at_any_request_to_a_server(server, tmp_path, a
                 statuses[check(folder, prefix, said)] += 1
         finally:
             use_store_settings({})
-    assert sum(statuses.values()) > 1
+    print(f"{action} of a {state} job: {sum(statuses.values())} of {count} requests: {statuses}")
+    assert sum(statuses.values()) > 0
 
 
 @pytest.mark.thorough

@@ -216,7 +216,7 @@ def test_a_process_that_is_killed_at_any_request_to_a_server(server, tmp_path, a
     folder, prefix, proxy = tmp_path / "world", f"s3://drey-ha/{action}-{state}", Killer(server.endpoint)
     texts = {key: str(value).lower() if value is True else value for key, value in server.settings.items()}
     files, statuses = file_systems.file_system_of(prefix), Counter()
-    step = 1 if os.environ.get("CHAOS") in ("all", "full") else 23
+    step = 1 if os.environ.get("CHAOS") in ("all", "full") else 9
     with proxy.running():
         settings = {**texts, "storage.s3.endpoint": proxy.endpoint, "prefix": prefix}
         use_store_settings(texts)
@@ -224,7 +224,7 @@ def test_a_process_that_is_killed_at_any_request_to_a_server(server, tmp_path, a
             prepared(folder, state, prefix)
             assert not proxy.lead(folder, action, settings)
             count = len(proxy.requests)
-            for kill_at in range(0, count, step):
+            for kill_at in range(step // 2, count, step):
                 files.delete_tree(prefix)
                 prepared(folder, state, prefix)
                 assert proxy.lead(folder, action, settings, kill_at, is_done=bool(kill_at % 2))

@@ -85,6 +85,8 @@ def secrets_of(full: str) -> set[str]:
 
 def opened(full: str) -> AdbcDatabase:
     """Return the database of a place. Raises: ConfigurationError, and what the driver raises."""
+    from adbc_driver_manager import AdbcDatabase
+
     _, driver, uri = full.split(":", 2)
     place, options = _options_of(uri)
     try:
@@ -93,6 +95,10 @@ def opened(full: str) -> AdbcDatabase:
         package = None
     if package is None:
         return _found_by_manager(driver, place, options)
+    if driver == "duckdb":
+        # Its own call would make a file that is missing, and keep other processes from reading one.
+        read_only = {"path": place, "access_mode": "READ_ONLY", **options}
+        return AdbcDatabase(driver=package.driver_path(), entrypoint="duckdb_adbc_init", **read_only)
     if not hasattr(package, "connect"):
         raise ConfigurationError(f"driver={driver!r}: the package adbc_driver_{driver} has no connect()")
     database: AdbcDatabase = package.connect(place, options) if options else package.connect(place)

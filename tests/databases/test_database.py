@@ -218,6 +218,28 @@ def test_passwords_are_nowhere(env, server):
         assert not any(secret in text for secret in (PASSWORD, quote(PASSWORD, safe=""), "s3cret", "wr0ng"))
 
 
+def test_passwords_of_files_are_found_by_each_process(env, server, monkeypatch, tmp_path):
+    """Files of PostgreSQL's own, which clusters have where their processes run; nothing of them is in a plan."""
+    folder = server.partition("host=")[2]
+    guarded = server.replace("tester@", f"{GUARDED}@")
+    monkeypatch.setenv("PGPASSFILE", f"{tmp_path}/none")
+    with pytest.raises(ResourceError, match="no password supplied"):
+        env.read_database("numbers", guarded)
+    passwords, services = tmp_path / "passwords", tmp_path / "services"
+    passwords.write_text(f"*:*:*:{GUARDED}:{PASSWORD}\n")
+    passwords.chmod(0o600)
+    services.write_text(f"[shop]\nhost={folder}\ndbname=postgres\nuser={GUARDED}\npassword={PASSWORD}\n")
+    for name, path, uri in (
+        ("PGPASSFILE", passwords, guarded),
+        ("PGSERVICEFILE", services, "postgresql://?service=shop"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setenv(name, str(path))
+            data = env.read_database("SELECT i FROM numbers", uri, partition_on="i")
+            assert data.agg(n=count()).collect() == [(5002,)]
+            assert PASSWORD not in data.explain()
+
+
 def test_a_uri_of_the_environment(env, server, monkeypatch):
     monkeypatch.setenv("NUMBERS_URI", server)
     data = env.read_database("SELECT i FROM numbers", "env:NUMBERS_URI")

@@ -4,12 +4,10 @@ environment.py         Environment: sinks that wait, execute
   source_calls.py      read_*, from_arrow, from_rows; iceberg_rows.py: rows of a table of Iceberg
 data_set.py            DataSet: an immutable handle on a node; its calls are in groups:
   calls.py             what every group stands on
-  relational_calls.py  select, filter, sort and the like
-  group_calls.py       group_by
+  relational_calls.py  select, filter, sort, group_by and the like
   row_calls.py         head, sample, drop_nulls, drop_duplicates, with_row_index and the like
-  shape_calls.py       explode, unnest, unpivot
-  pivot_calls.py set_calls.py description_calls.py    pivot; intersect, except_; describe
-  join_calls.py        joins, as-of joins; join_arguments.py: their keys, types and hints
+  shape_calls.py       explode, unnest, unpivot, pivot, describe
+  join_calls.py        joins, intersect, except_; join_arguments.py: their keys, types and hints
   merge_calls.py       merge_into; merge_plan.py: its jobs, merge_clauses.py: what becomes of each row
   functional.py        map, map_partition, co_group and the like, broadcast data sets
   udfs.py              Python functions within expressions

@@ -1,10 +1,9 @@
 """DataSet: an immutable handle on one node of a program under construction. Every method gives a new one.
 
     relational   select filter with_columns drop rename distinct union limit sort top (relational_calls.py)
-                 group_by (group_calls.py)    join (join_calls.py)    intersect except_ (set_calls.py)
-    shapes       explode unnest unpivot (shape_calls.py)    pivot (pivot_calls.py)
+                 group_by    join asof_join intersect except_ (join_calls.py)
+    shapes       explode unnest unpivot pivot describe (shape_calls.py)
     rows         head tail sample drop_nulls fill_null drop_duplicates with_row_index pipe transform (row_calls.py)
-                 describe (description_calls.py)
     functional   map flat_map filter map_batches map_partition co_group with_broadcast (functional.py)
     placement    name set_parallelism    shuffle rebalance rescale broadcast global_ forward key_by
                  partition_by_range partition_custom    replicated (partitioning.py)
@@ -24,24 +23,20 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from engine.api.description_calls import DescriptionCalls
 from engine.api.functional import FunctionalCalls
 from engine.api.join_calls import JoinCalls
 from engine.api.merge_calls import MergeCalls
 from engine.api.output_calls import OutputCalls
 from engine.api.partitioning import PartitioningCalls
-from engine.api.pivot_calls import PivotCalls
 from engine.api.result_calls import ResultCalls
 from engine.api.row_calls import RowCalls
-from engine.api.set_calls import SetCalls
+from engine.api.shape_calls import ShapeCalls
 from engine.errors import EngineError, PlanError
 
 
 class DataSet(
     RowCalls,
-    SetCalls,
-    PivotCalls,
-    DescriptionCalls,
+    ShapeCalls,
     JoinCalls,
     MergeCalls,
     FunctionalCalls,

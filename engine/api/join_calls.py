@@ -1,8 +1,10 @@
 """The calls of DataSet that pair its rows with those of another one.
 
-    join asof_join         what is said of them is checked in join_arguments.py, and lowered in engine.lowering
+    join asof_join         their arguments are checked in join_arguments.py
+    intersect except_      operations of sets
 
 Held by: tests/integration/test_join_forms.py
+Held by: tests/integration/test_row_calls.py
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from engine.api.calls import Calls
 from engine.api.expression import Expr
 from engine.api.other_options import with_other_options
 from engine.errors import SchemaError
-from engine.graph.plan import JoinBy, JoinHint, JoinType
+from engine.graph.plan import JoinBy, JoinHint, JoinType, SetOperation
 from engine.lowering.said_nodes import lowered
 
 
 @with_other_options
 class JoinCalls(Calls):
-    """Base of DataSet with its joins."""
+    """Base of DataSet with its joins and operations of sets."""
 
     def join(
         self,
@@ -94,3 +96,28 @@ class JoinCalls(Calls):
         right = self._partner(other, "asof_join")
         arguments = AsofArguments(on, left_on, right_on, by, direction, tolerance, allow_exact_matches)
         return self._with(lowered(asof_join_by(arguments, suffix), (self._node, right)))
+
+    def intersect(self, other: Self, all: bool = False) -> Self:  # noqa: A002
+        """Return the rows that are in both, each different row once; ``all``: as often as in the one that has fewer.
+
+        Columns are matched by name, and have the types of these rows; null equals null.
+
+        >>> rows({"x": [1, 1, 2]}).intersect(rows({"x": [1, 1, 3]}), all=True).to_arrow().to_pylist()
+        [{'x': 1}, {'x': 1}]
+        """
+        return self._matched(other, in_other=True, counts=all)
+
+    def except_(self, other: Self, all: bool = False) -> Self:  # noqa: A002
+        """Return the rows that are not in the other, each different row once; ``all``: as often as it has them more.
+
+        Columns are matched by name, and have the types of these rows; null equals null.
+
+        >>> rows({"x": [1, 2, 2, None]}).except_(rows({"x": [1, None]})).to_arrow().to_pylist()
+        [{'x': 2}]
+        """
+        return self._matched(other, in_other=False, counts=all)
+
+    def _matched(self, right: Self, *, in_other: bool, counts: bool) -> Self:
+        """Return the rows that the right has, or has not; ``counts``: copies are counted."""
+        partner = self._partner(right, "intersect" if in_other else "except_")
+        return self._with(lowered(SetOperation(in_other, counts), (self._node, partner)))

@@ -21,8 +21,8 @@ from sqlglot import exp
 
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit
-from engine.api.pivot_calls import value_name
 from engine.api.row_functions import array, struct
+from engine.api.shape_calls import value_name
 from engine.errors import PlanError
 from engine.expressions.common_type import common_type
 from engine.sql.aggregates import aggregates_in

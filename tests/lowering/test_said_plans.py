@@ -29,6 +29,7 @@ from engine.graph.plan import SAID, Filter, Plan, Project, decode_plan, encode_p
 from engine.lowering.logical_node import LogicalNode, build_plan, said_plan
 from engine.lowering.said_nodes import lowered
 from tests.tpch.queries import QUERIES, read_tables
+from tests.tpch.sql_queries import QUERIES as SQL
 from tests.tpch.tables import write_small
 
 
@@ -137,13 +138,16 @@ def test_what_is_said_is_all_that_the_plan_of_a_job_is_made_of(rows, others, nam
 def tables(env, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tpch") / "small"
     write_small(folder)
-    return read_tables(env, folder)
+    found = read_tables(env, folder)
+    for name, data in vars(found).items():
+        env.register(name, data)
+    return found
 
 
 @pytest.mark.parametrize("number", sorted(QUERIES))
-def test_questions_of_tpc_h_are_said_and_lowered(tables, number):
-    node = QUERIES[number](tables)._node
-    assert lowered_again(said_plan([node])) == build_plan([node], "")
+def test_questions_of_tpc_h_are_said_and_lowered(env, tables, number):
+    for node in (QUERIES[number](tables)._node, env.sql(SQL[number])._node):
+        assert lowered_again(said_plan([node])) == build_plan([node], "")
 
 
 def test_what_is_said_is_shown(rows, others):

@@ -39,7 +39,8 @@ unwritten_outputs.py   write_* without an execute() behind it
 cached_rows.py         cache: rows that later jobs read; recursion.py: rows made in rounds, of themselves
 runner.py              what a data set needs of its environment
 planning.py            exact splits, explain
-table_targets.py       delta: a table that is changed; table_rows.py: rows on their way into it
+table_targets.py       delta, iceberg: tables that are changed; table_rows.py: rows on their way into them
+row_changes.py         UPDATE and DELETE of rows that meet a condition
 optimize_calls.py      small files of a table together
 bad_rows.py            malformed rows that are left out, kept and told
 executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames

@@ -35,7 +35,8 @@ class MergeCalls(Calls):
 
         ``target``: ``delta("folder")`` or ``iceberg("db.name", catalog)``. ``on``: key columns of both sides.
         ``when_matched``: "update" takes the values of these rows, "delete", "ignore", or a dict:
-        ``{"set": {"price": col("source.price")}, "where": condition}`` or ``{"delete": True, "where": condition}``.
+        ``{"set": {"price": col("source.price")}, "where": condition}`` or ``{"delete": True, "where": condition}``;
+        with "set" and a condition as "delete", rows that meet it go, and the others are updated.
         ``when_not_matched``: "insert", "ignore", or ``{"values": {...}, "where": condition}``.
         ``when_not_matched_by_source``, for rows of the table alone: "ignore", "delete", or a dict as of
         ``when_matched``. Expressions name columns ``source.x`` and ``target.x``. Two of these rows with the key of one

@@ -46,6 +46,8 @@ class _Clause(NamedTuple):
     where: Expression | None
     #: new values by column; of those that are not named the old one, or null
     values: dict[str, Expression]
+    #: condition of rows that go, in place of being updated
+    deletes: Expression | None = None
 
 
 def _names(sides: Sides, known: str) -> Callable[[Expression], Expression | None]:
@@ -83,7 +85,8 @@ def _clause(clause: Clause, what: str, words: Mapping[str, int | None], sides: S
         return _Clause(action, None, {name: ColumnRef(SOURCE + name) for name in names if name in sides.target.names})
     setting = "values" if "insert" in words else "set"
     wrong = sorted(set(clause) - {setting, "where", *({"delete"} if setting == "set" else ())})
-    if wrong or (setting in clause) == bool(clause.get("delete")):
+    deletes = clause.get("delete") if isinstance(clause.get("delete"), Expr) else None
+    if wrong or (setting in clause) == bool(deletes is None and clause.get("delete")):
         other = " or 'delete': True" if setting == "set" else ""
         raise ConfigurationError(f"{_CALL}: {what}={dict(clause)!r}: a dict has '{setting}'{other}, and maybe 'where'")
     named = _names(sides, known)
@@ -93,6 +96,8 @@ def _clause(clause: Clause, what: str, words: Mapping[str, int | None], sides: S
         if name not in sides.target.names:
             raise SchemaError(f"{_CALL}: {what}: the table has no column {name!r}; it has {sides.target.names}")
         values[name] = replaced(to_expression(value), named)
+    if deletes is not None:
+        return _Clause(UPDATED, where, values, replaced(to_expression(deletes), named))
     action = DELETED if clause.get("delete") else INSERTED if setting == "values" else UPDATED
     return _Clause(action, where, values)
 
@@ -141,8 +146,7 @@ class MergeClauses:
 def _chosen(clause: _Clause, otherwise: Expr) -> Expr:
     if clause.action is None:
         return otherwise
-    return (
-        lit(clause.action)
-        if clause.where is None
-        else when(Expr(clause.where)).then(clause.action).otherwise(otherwise)
-    )
+    action = lit(clause.action)
+    if clause.deletes is not None:
+        action = when(Expr(clause.deletes)).then(DELETED).otherwise(action)
+    return action if clause.where is None else when(Expr(clause.where)).then(action).otherwise(otherwise)

@@ -157,7 +157,7 @@ class _Merge:
         if self._clauses.by_source.action is not None:
             self._check_matches()
             return [file.path for file in self._version.files()]
-        if self._clauses.matched.where is not None:
+        if self._clauses.matched.where is not None and self._clauses.not_matched.action is None:
             self._check_matches()
             return self._touched_by(self._clauses.matched.where)
         pairs = self._possible([*self._keys, FILE], has_file=True).join(self._source_keys(), on=self._keys)

@@ -5,7 +5,7 @@
                                  groups, windows, dependent
 
 query.py            text to data set
-attached.py         tables of catalogs that were attached
+attached.py         tables of catalogs that were attached; table_changes.py: MERGE, UPDATE and DELETE of tables
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 dialect.py          the dialect and its parser; places of what is wrong, names that are near
 other_dialects.py   queries in other dialects, written again in ours; dialect_repairs.py: forms that mean something else

@@ -26,6 +26,7 @@ from engine.api.expression import Expr
 from engine.api.expressions import col
 from engine.errors import PlanError
 from engine.expressions.infer import infer_type
+from engine.formats.table_target import TableTarget
 from engine.graph.expression import ColumnRef, Expression, Over, has_window, replaced
 from engine.sql.column_names import ColumnNames
 from engine.sql.dialect import did_you_mean, sentence
@@ -56,6 +57,8 @@ class Session:
     bind_query: Callable[[exp.Expr, Context], Bound]
     moment: datetime
     parameters: Sequence[Any] | Mapping[str, Any] | None = None
+    #: function from the name of a table to the table that a statement may change; None for one that does not change
+    target: Callable[[exp.Table], TableTarget | None] = lambda _: None
     names: ColumnNames = field(default_factory=ColumnNames)
     #: queries of WITH that are used several times, by their node
     known: dict[int, Bound] = field(default_factory=dict)

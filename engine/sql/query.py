@@ -3,6 +3,7 @@
     FROM sales                    the data set of env.register("sales", ...)
     FROM 'sales/*.parquet'        what read_table makes of the path
     FROM lake.sales.orders        the table of a catalog, env.attach("lake", ...)
+    FROM delta."orders/"          a Delta table
 
 Held by: tests/sql/test_queries.py
 """
@@ -22,12 +23,13 @@ from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden, placed_store_errors
-from engine.sql.attached import attached_rows
+from engine.sql.attached import attached_rows, changing_table, is_delta
 from engine.sql.dialect import parsed, sentence
 from engine.sql.frames import Context, Session
 from engine.sql.other_dialects import OURS, checked_dialect, translated
 from engine.sql.query_binder import bind_query, data_set_of
 from engine.sql.statements import check_is_query
+from engine.sql.table_changes import CHANGES, run_change
 from engine.storage.file_systems import file_system_of, is_file, is_folder
 
 #: number that a name has behind it where another column of the query has the name
@@ -48,16 +50,21 @@ def query_data_set(
     parameters: Sequence[Any] | Mapping[str, Any] | None = None,
     dialect: str | None = None,
 ) -> DataSet:
-    """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one."""
+    """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one.
+
+    MERGE, UPDATE and DELETE run at once, and return what they have changed.
+    """
     check_is_query(text)
     name = checked_dialect(dialect)
     statement = parsed(text) if name == OURS else translated(text, name)
-    if not isinstance(statement, exp.Query | exp.Values | exp.Subquery | exp.Pivot):
+    if not isinstance(statement, exp.Query | exp.Values | exp.Subquery | exp.Pivot | CHANGES):
         raise NotYetSupportedError(sentence(statement, f"{statement.key.upper()} is no query", text))
     tables = environment.tables
     paths: dict[str, DataSet] = {}
 
     def table(node: exp.Table) -> DataSet | None:
+        if is_delta(environment, node):
+            return environment.read_delta(node.name)
         if node.db:
             return attached_rows(environment, node)
         found = _named(node.name, tables)
@@ -75,8 +82,11 @@ def query_data_set(
         bind_query=bind_query,
         moment=datetime.now(UTC),
         parameters=parameters,
+        target=lambda node: changing_table(environment, node, table),
     )
     try:
+        if isinstance(statement, CHANGES):
+            return run_change(statement, Context(session), environment)
         return data_set_of(statement, Context(session))
     except RecursionError:
         raise PlanError("sql: the query is nested too deep") from None

@@ -13,6 +13,7 @@
     SHOW TABLES, DESCRIBE name                     ShowTables, Describe
     ATTACH 'catalog' AS name                       Attach
     SUMMARIZE name|query                           Summarize
+    MERGE INTO, UPDATE, DELETE                     Query, whose one row says what it has changed
 
 A statement that is none of these is a Query, and what plans queries says what is wrong with it.
 
@@ -121,9 +122,6 @@ STATEMENTS: Final[dict[str, str]] = {
     "CREATE": _REGISTER,
     "DROP": "env.unregister(name)",
     "INSERT": _WRITE,
-    "UPDATE": _WRITE,
-    "DELETE": _WRITE,
-    "MERGE": _WRITE,
     "TRUNCATE": _WRITE,
     "COPY": _WRITE,
     "SET": "Environment(config={...})",
@@ -141,6 +139,7 @@ _PATH: Final = r"'((?:[^']|'')+)'"
 _COPY: Final = re.compile(rf"COPY\s*(?:\((.+)\)|{_NAME})\s*TO\s+{_PATH}\s*(?:\((.*)\))?", re.IGNORECASE | re.DOTALL)
 _OPTION: Final = re.compile(r"\s*(\w+)(?:\s+('(?:[^']|'')*'|\([^()]*\)|[\w.]+))?\s*(?:,|\Z)")
 _INSERT: Final = re.compile(rf"INSERT\s+INTO\s+{_PATH}\s+(.+)", re.IGNORECASE | re.DOTALL)
+_CHANGE: Final = re.compile(r"\s*(MERGE\s+INTO|UPDATE|DELETE\s+FROM)\b", re.IGNORECASE)
 _NO_PATH: Final = re.compile(r"INSERT(?:\s+INTO)?\s+(\S+)", re.IGNORECASE)
 _DESCRIBED: Final = re.compile(r"DESC(?:RIBE)?\b", re.IGNORECASE)
 _SHOW: Final = re.compile(r"SHOW\s+TABLES", re.IGNORECASE)
@@ -175,6 +174,8 @@ def statement(text: str) -> Statement:
     before = len(text.rstrip()) - len(begun)
 
     def placed(found: re.Match[str], group: int) -> str:
+        if _CHANGE.match(found[group]):
+            raise PlanError(f"{begun.split()[0].upper()}: a statement that changes a table stands alone")
         return _from(text[: before + found.end(group)], before + found.start(group))
 
     if found := _EXPLAIN.fullmatch(begun):

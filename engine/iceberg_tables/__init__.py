@@ -33,6 +33,6 @@ Writing:
     iceberg_target.py      IcebergTarget: prepared, published, aborted, swept
     table_commit.py        the commit, once for each job
     concurrent_changes.py  changes of other writers that a commit bears, or does not
-    delete_files.py        deletion vectors and position deletes that a commit writes
+    delete_files.py        position deletes that a commit writes
     snapshot_files.py      the snapshot: files added, and files left out
 """

@@ -146,7 +146,7 @@ def _rewritten(
     places = _deleted_places(files)
     there = checked_files(table, rewrite, places)
     deletes = [with_former(there[path], found) for path, found in places.items()]
-    new = delete_files(folder, f"{DELETES}{uuid4().hex}", deletes, table.metadata.format_version)
+    new = delete_files(folder, f"{DELETES}{uuid4().hex}", deletes)
     removed, marked = {*rewrite.removed}, {*places}
 
     def is_gone(file: DataFile) -> bool:

@@ -50,6 +50,8 @@ def placed_errors(call: str, table: str) -> Iterator[None]:
     except (ServiceUnavailableError, ConnectionError) as error:
         raise ResourceError(f"{place}: the catalog does not answer ({_first_line(error)}); try again") from None
     except (ValidationError, ValueError, NotImplementedError, OSError) as error:
+        if type(error).__module__ == "requests.exceptions":  # of the client of a REST catalog
+            raise ResourceError(f"{place}: the catalog does not answer ({_first_line(error)}); try again") from None
         raise DataError(f"{place}: {_first_line(error)}") from None
 
 

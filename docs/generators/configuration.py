@@ -46,6 +46,7 @@ REASONS = {
     "security": "Secrets and certificates depend on the site.",
     "slot": "The right time-out depends on whether TaskManagers are started on demand.",
     "spark": "The Spark cluster for `-t spark` depends on the site.",
+    "sql": "Only the author knows how deep the rows of a recursive query may lead.",
     "storage": "Endpoints and credentials of object stores depend on the site. They travel with no job: each process "
     "has its own.",
     "table": "Runtime filters can be switched off, to measure their effect.",

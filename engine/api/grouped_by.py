@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from engine.api.calls import row_count
+from engine.api.calls import Calls, row_count
 from engine.api.grouped import GroupedDataSet
 from engine.api.grouping_sets import GroupingSets, cube_sets, named_sets, rollup_sets
-from engine.api.relational_calls import RelationalCalls
 from engine.api.windows import order_keys, over_keys, row_number
 from engine.graph.expression import ROW_PLACE, OrderedBy
 
-D = TypeVar("D", bound=RelationalCalls)
+D = TypeVar("D", bound=Calls)
 
 
 class GroupedBy(GroupedDataSet[D]):
@@ -65,10 +64,13 @@ class GroupedBy(GroupedDataSet[D]):
         [Row(k=1, x=4), Row(k=2, x=5)]
         """
         kept = row_count(count, "head")
-        data = self._make(self._source)
+        data: Any = self._make(self._source)
+        found: D
         if not self._keys:
-            return data.limit(kept) if by is None else data.sort(by, descending, nulls_last).limit(kept)
+            found = data.limit(kept) if by is None else data.sort(by, descending, nulls_last).limit(kept)
+            return found
         order = order_keys(by, descending, nulls_last)
         if order:
             order = (*order, OrderedBy(ROW_PLACE))
-        return data.filter(row_number().over(list(self._keys), *over_keys(order)) <= kept)
+        found = data.filter(row_number().over(list(self._keys), *over_keys(order)) <= kept)
+        return found

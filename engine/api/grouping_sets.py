@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, Final, Generic, TypeVar
 
+from engine.api.calls import Calls
 from engine.api.grouped import group_outputs
 from engine.api.projections import column_names
-from engine.api.relational_calls import RelationalCalls
 from engine.errors import SchemaError
 from engine.graph.expression import NamedExpression
 from engine.graph.plan import GroupBy
 from engine.lowering.said_nodes import lowered
 
-D = TypeVar("D", bound=RelationalCalls)
+D = TypeVar("D", bound=Calls)
 
 #: largest number of sets in a cube, all computed by one job
 _SETS_MAX: Final = 64

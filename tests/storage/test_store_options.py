@@ -73,7 +73,7 @@ def test_other_vendors_have_their_names(path, options, expected):
         ("s3://b/a", {"region": 5}, ConfigurationError, r"storage_options\['region'\] is a text, not of int"),
         ("s3://b/a", {"allow_http": "hush"}, ConfigurationError, r"\['allow_http'\] is True or False"),
         ("s3://b/a", "hush", ConfigurationError, "is a dict of names and values"),
-        ("/tmp/a", {"region": "hush"}, PlanError, "is for paths of object stores, such as"),
+        ("/tmp/a", {"region": "hush"}, PlanError, "is for paths with a host or a bucket, such as"),
     ],
 )
 def test_what_is_wrong_is_told_without_a_value(path, options, error, message):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +205,21 @@ def test_random_merges_agree_with_a_plain_one(env: Environment, catalog: Any, mo
         assert rows_of(catalog) == sorted((key, *row) for key, row in there.items()), trial
         assert result.rows_inserted == (len(new.keys() - before.keys()) if unmatched == "insert" else 0)
         assert result.rows_deleted == len(before.keys() - there.keys())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", MODES)
+def test_polars_reads_what_merges_leave(env: Environment, catalog: Any, mode: str) -> None:
+    pytest.importorskip("polars")
+    table_in(env, catalog, mode, partition_by=["bucket(2, id)"])
+    for trial in range(3):
+        source(env, id=[trial, 5, 30 + trial], v=[f"v{trial}"] * 3).merge_into(iceberg("db.t", catalog), "id")
+    # in a process of its own, since its threads stay
+    script = "import polars, sys; print(polars.scan_iceberg(sys.argv[1]).collect().rows())"
+    command = [sys.executable, "-c", script, catalog.load_table("db.t").metadata_location]
+    settings = {**os.environ, "POLARS_ICEBERG_PLANNER": "pyiceberg"}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True, timeout=60)
+    assert sorted(ast.literal_eval(done.stdout), key=repr) == sorted(rows_of(catalog), key=repr)
 
 
 def test_words(env: Environment, catalog: Any) -> None:

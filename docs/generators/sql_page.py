@@ -94,6 +94,11 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
         "texts": "SELECT 'it''s' AS a, $$it's$$ AS b, e'a\\tb' AS c",
         "numbers": "SELECT 1_000 AS a, 1e3 AS b, .5 AS c",
         "intervals": "SELECT TIMESTAMP '2024-02-29' + INTERVAL '1 day 2 hours' - INTERVAL 3 MINUTE AS a",
+        "functions of elements": "SELECT list_transform([1, 2], lambda x: x + k) AS a FROM t",
+        "lists by a rule": "SELECT [x * 2 FOR x IN [1, 2, 3] IF x > 1] AS a",
+        "maps": "SELECT MAP {'a': 1, 'b': 2}['b'] AS a, map_keys(MAP {'a': 1}) AS b",
+        "structs": "SELECT {'a': k, 'b': s}.a AS a FROM t",
+        "JSON": """SELECT '{"a": [1, "x"]}' -> 'a' AS a, '{"a": [1, "x"]}' ->> '$.a[1]' AS b""",
         "differences": "SELECT TIMESTAMP '2024-02-29' - TIMESTAMP '2024-02-28 12:00:00' AS a",
     },
 }

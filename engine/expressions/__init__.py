@@ -27,6 +27,7 @@ random_numbers.py  rand, row_place
 json_texts.py      values out of JSON texts by a path; json_values.py: as a type
 text_moments.py    constant texts beside dates and times
 nested_functions.py   lists, maps, structs
+lambda_functions.py   functions of elements, which are expressions; lambda_bodies.py: those as options of calls
 list_parts.py      lists as their elements and back
 ordered_pairs.py   a key and a value as bytes of one order, for min_by and max_by
 ordered_bytes      their loops

@@ -6,7 +6,7 @@ Arrow reads JSON by a schema only, so each text is read by Python's json, a row 
 whose cost is Python's, about a microsecond for each row and more for long texts.
 
 A text is returned as it is, anything else as JSON; null where there is nothing, where it is JSON's null, and where the
-text is no JSON.
+text is no JSON. With the option ``as_json`` texts and null are JSON, too.
 
 Held by: tests/expressions/test_json_texts.py
 """
@@ -45,27 +45,33 @@ def path_steps(path: str) -> list[str | int]:
 def bind_json_get(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind what lies at the option ``path``, as text."""
     steps = path_steps(str(options.get("path")))
-    data_type = text(operands[0].type)
+    data_type, as_json = text(operands[0].type), bool(options.get("as_json"))
 
     def found(texts: pa.Array) -> pa.Array:
-        return pa.array([None if one is None else _value_at(one, steps) for one in texts.to_pylist()], data_type)
+        values = [None if one is None else _value_at(one, steps, as_json) for one in texts.to_pylist()]
+        return pa.array(values, data_type)
 
     return Binding(of_array(found), (data_type,))
 
 
-def _value_at(written: str, steps: Sequence[str | int]) -> str | None:
+def _value_at(written: str, steps: Sequence[str | int], as_json: bool) -> str | None:
     try:
         value: Any = json.loads(written)
     except (ValueError, RecursionError):
         return None
     for step in steps:
         try:
-            is_there = isinstance(value, list if isinstance(step, int) else dict)
-            value = value[step] if is_there else None
+            if not isinstance(value, list if isinstance(step, int) else dict):
+                return None
+            value = value[step]  # type: ignore[index]
         except (KeyError, IndexError):
             return None
-    if value is None:
+    if value is None and not as_json:
         return None
-    found = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    found = (
+        value
+        if isinstance(value, str) and not as_json
+        else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    )
     # half of a surrogate pair can be written in JSON, but is no text
     return found.encode("utf-8", "replace").decode()

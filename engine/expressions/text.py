@@ -9,6 +9,7 @@ Held by: tests/api/test_expression.py
 
 from __future__ import annotations
 
+from engine.expressions.lambda_bodies import body_of
 from engine.graph.expression import (
     OF_GROUPS,
     Aggregated,
@@ -84,7 +85,11 @@ def _call_text(call: Call) -> tuple[str, int]:
         del given["varying"]
     if call.function == "is_in":
         return f"is_in({arguments[0]}, [{', '.join(arguments[1:])}])", 9
-    arguments += [repr(value) for value in call.options.values() if value is not None and value is not False]
+    options = dict(call.options)
+    if "body" in options:
+        arguments.append(f"-> {_text(body_of(str(options.pop('body'))), 0)}")
+        options.pop("has_initial", None)
+    arguments += [repr(value) for value in options.values() if value is not None and value is not False]
     name = call.function.removeprefix("str_").removeprefix("dt_")
     return f"{name}({', '.join(arguments)})", 9
 

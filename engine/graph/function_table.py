@@ -202,7 +202,12 @@ _PAIRS: Final = (
     Row("partition_transform", ("any",), _TRANSFORM, "-", nulls="own", is_internal=True),
 )
 
-_ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED, *_DIGESTS, *_PAIRS)
+_OF_ELEMENTS: Final = tuple(
+    Row(f"list_{name}", ("list", "any*"), f"lambda_functions:bind_{name}", "-", VALUES, "own", is_internal=True)
+    for name in ("transform", "filter", "reduce", "zip")
+)
+
+_ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED, *_DIGESTS, *_PAIRS, *_OF_ELEMENTS)
 FUNCTION_TABLE: Final = {row.name: row for row in _ROWS}
 
 #: functions without errors or nulls of their own, deterministic, over operands of the types they work in

@@ -22,7 +22,8 @@ groups.py           GROUP BY, grouping sets, HAVING; aggregates.py: aggregates b
 windows.py          functions over windows
 expression_binder.py  expressions; conditions.py: comparisons, IN, LIKE; operators.py: what types make of operators
 function_calls.py   functions by name; function_handlers.py: what they are of ours; own_functions.py: those with types
-                    of their own; scalar_functions.py, text_calls.py, list_functions.py, format_calls.py
+                    of their own; lambdas.py: those that take functions; nested_values.py: JSON, maps
+                    scalar_functions.py, text_calls.py, list_functions.py, format_calls.py
 function_guide.py   functions by what they are for; refused_functions.py: what to write in place of others
 data_types.py       types; casts.py: casts; intervals.py, spans.py, zones.py: times; constants.py: what is computed
                     at once; arguments.py: constants, or columns in their place; column_names.py: names of columns

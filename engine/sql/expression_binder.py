@@ -38,7 +38,9 @@ from engine.sql.dialect import sentence
 from engine.sql.frames import Frame
 from engine.sql.function_calls import OF_UNITS, called
 from engine.sql.intervals import interval_moved, interval_of, is_interval
+from engine.sql.lambdas import LAMBDA_NAMES, comprehension, lambda_call
 from engine.sql.list_functions import LIST_FUNCTIONS
+from engine.sql.nested_values import as_json, json_part, map_of
 from engine.sql.operators import (
     bits,
     calculated,
@@ -265,6 +267,8 @@ class Expressions(Conditions):
     # lists and structs -----------------------------------------------------------------------------------------
 
     def _array(self, node: exp.Array) -> Expr:
+        if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
+            return comprehension(self, node.expressions[0])
         values = fitted(self.all(node.expressions), self.type_of)
         return array(*values) if values else lit(arrow_scalar([], pa.list_(pa.null())))
 
@@ -314,7 +318,10 @@ class Expressions(Conditions):
         if name == "struct_pack":
             return self._struct(node)
         if any(isinstance(one, exp.Lambda) for one in given):
-            return called(self, node, name, None)
+            if name in LAMBDA_NAMES:
+                return lambda_call(self, node)
+            # x -> 'a' among arguments of other functions is the operator of JSON
+            given = [as_json(one) for one in given]
         if name in OF_UNITS and len(given) == 3 and isinstance(given[0], exp.Column | exp.Var):
             given = [exp.Literal.string(given[0].name), *given[1:]]
         return called(self, node, name, self.all(given))
@@ -345,9 +352,6 @@ class Expressions(Conditions):
         before = called(self, node, "substring", [given[0], lit(1), computed(given[2] - 1)])
         behind = called(self, node, "substring", [given[0], computed(given[2] + width)])
         return before + given[1] + behind
-
-    def _json(self, node: exp.Expr) -> Expr:
-        return called(self, node, "json_extract_string", [self.bind(node.this), lit(_path(node.expression))])
 
     def _not_there(self, node: exp.Expr) -> Expr:
         raise PlanError(self.said(node, _NOT_THERE[type(node)]))
@@ -405,13 +409,6 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text, flags=re.DOTALL)
 
 
-def _path(node: exp.Expr) -> str:
-    """Return the path that stands behind ->>."""
-    if isinstance(node, exp.Literal):
-        return str(node.this)
-    return str(node.sql()).strip("'")
-
-
 _MOMENTS: Final[dict[type[exp.Expr], str]] = {
     exp.CurrentDate: "current_date",
     exp.CurrentTimestamp: "now",
@@ -422,7 +419,6 @@ _MOMENTS: Final[dict[type[exp.Expr], str]] = {
 _NOT_THERE: Final[dict[type[exp.Expr], str]] = {
     exp.Collate: "COLLATE is not there; texts compare by bytes, write lower(s)",
     exp.ArrayOverlaps: "&& is not there; write AND, or list_has_any(a, b) of lists",
-    exp.JSONExtract: "-> is not there; write s ->> '$.a', or json_extract_string(s, '$.a')",
     exp.Glob: "GLOB is not there; write LIKE or regexp_full_match(s, 'pattern')",
 }
 _BINDERS: Final[dict[type[exp.Expr], Callable[[Any, Any], Expr]]] = {
@@ -476,7 +472,10 @@ _BINDERS: Final[dict[type[exp.Expr], Callable[[Any, Any], Expr]]] = {
     exp.StrPosition: Expressions._position,
     exp.Overlay: Expressions._overlay,
     exp.SimilarTo: Expressions._full_match,
-    exp.JSONExtractScalar: Expressions._json,
+    exp.JSONExtract: json_part,
+    exp.JSONExtractScalar: json_part,
+    exp.ToMap: map_of,
+    exp.Map: map_of,
     **dict.fromkeys(_NOT_THERE, Expressions._not_there),
     exp.Window: Expressions._window,
     exp.Filter: Expressions._ungrouped,

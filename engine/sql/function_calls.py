@@ -56,9 +56,11 @@ from engine.sql.function_handlers import (
     of_bits,
     of_constants,
     of_lists,
+    of_maps,
     of_texts,
     own,
     part,
+    place_in,
     plainly,
     positive_modulo,
     prepended,
@@ -70,9 +72,10 @@ from engine.sql.function_handlers import (
     to_date,
 )
 from engine.sql.intervals import TO_UNITS
+from engine.sql.lambdas import LAMBDA_NAMES
 from engine.sql.list_functions import LIST_FUNCTIONS
 from engine.sql.operators import compared
-from engine.sql.refused_functions import OF_FUNCTIONS, REFUSED
+from engine.sql.refused_functions import REFUSED
 from engine.sql.scalar_functions import FUNCTIONS
 
 _ANY: Final = 255
@@ -88,10 +91,10 @@ class Row(NamedTuple):
     over_nulls: bool = False
 
 
-def called(binder: Binder, node: exp.Expr, name: str, given: list[Expr] | None) -> Expr:
-    """Return a call. Raises: PlanError for a name or arguments that no function has; given: None for functions."""
-    if name in OF_FUNCTIONS or given is None:
-        raise NotYetSupportedError(f"{name}() with a function ({REFUSED.get(name, 'write data.map(...) in Python')})")
+def called(binder: Binder, node: exp.Expr, name: str, given: list[Expr]) -> Expr:
+    """Return a call. Raises: PlanError for a name or arguments that no function has."""
+    if name in LAMBDA_NAMES:
+        raise PlanError(f"{name}() takes a list and a function, as in {name}(l, x -> x + 1)")
     row = _ROWS.get(name)
     if row is None:
         if name in REFUSED:
@@ -191,6 +194,7 @@ add("isnull", 1, 1, lambda _b, _n, given: given[0].is_null(), True)
 add("isnotnull", 1, 1, lambda _b, _n, given: given[0].is_not_null(), True)
 add("zeroifnull", 1, 1, lambda _b, _n, given: coalesce(given[0], 0), True)
 add("nullifzero", 1, 1, lambda _b, _n, given: given[0].nullif(0))
+add("typeof pg_typeof", 1, 1, lambda b, _n, given: lit(shown_type(b.type_of(given[0]))), True)
 add("equal_null", 2, 2, lambda b, _n, given: compared("IS NOT DISTINCT FROM", given[0], given[1], b.type_of), True)
 # numbers
 plain("abs signum floor ceil sqrt cbrt exp ln log2 log10 sin cos tan cot asin acos atan degrees radians", 1)
@@ -255,6 +259,7 @@ add("regexp_extract_all", 2, 2, own("regexp_extract_all"))
 texts("md5", "md5", 1)
 add("sha256", 1, 1, own("sha256_hex"))
 add("json_extract_string get_json_object", 2, 2, own("json_extract_string"))
+add("json_extract", 2, 2, own("json_extract"))
 add("url_decode", 1, 1, own("url_decode"))
 # dates and times
 for name, unit in _PARTS.items():
@@ -290,7 +295,7 @@ add("generate_series", 1, 3, of_constants(series))
 add("list_value array list_pack make_array", 1, _ANY, alike(LIST_FUNCTIONS["make_array"]), True)
 add("list_extract array_extract array_element", 2, 2, of_lists("array_element"))
 add("list_slice array_slice", 3, 4, of_lists("array_slice"))
-add("array_length cardinality size array_size list_length", 1, 1, of_lists("array_length"))
+add("array_length cardinality size array_size list_length", 1, 1, length)
 add("list_contains list_has array_contains array_has", 2, 2, contained)
 add("list_has_any array_has_any", 2, 2, of_lists("array_has_any"))
 add("list_has_all array_has_all", 2, 2, of_lists("array_has_all"))
@@ -310,6 +315,10 @@ add("array_to_string array_join", 2, 2, of_lists("array_to_string"))
 add("struct_extract get_field", 2, 2, plainly(LIST_FUNCTIONS["get_field"]))
 add("row", 1, _ANY, row, True)
 add("map map_from", 2, 2, map_of)
+add("map_keys", 1, 1, of_maps(lambda given: given[0].map.keys()))
+add("map_values", 1, 1, of_maps(lambda given: given[0].map.values()))
+add("map_extract_value element_at", 2, 2, of_maps(lambda given: given[0].map.get(given[1])))
+add("list_position list_indexof array_position", 2, 2, place_in, True)
 
 #: functions whose first argument, of three, is a unit: a text or a word
 OF_UNITS: Final = frozenset(

@@ -27,7 +27,7 @@ from engine.sql.constants import computed, is_constant, scalar_of
 from engine.sql.format_calls import formatted
 from engine.sql.frames import Binder
 from engine.sql.intervals import interval_of
-from engine.sql.list_functions import LIST_FUNCTIONS
+from engine.sql.list_functions import LIST_FUNCTIONS, place_of
 from engine.sql.operators import calculated, fitted, in_utc, is_moment, is_text, joined_texts
 from engine.sql.own_functions import OWN
 from engine.sql.scalar_functions import FUNCTIONS
@@ -207,9 +207,12 @@ def second(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
 
 
 def length(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
-    """Return the characters of a text, or the elements of a list."""
-    if is_list(binder.type_of(given[0])):
+    """Return the characters of a text, or the elements of a list or a map."""
+    data_type = binder.type_of(given[0])
+    if is_list(data_type):
         return given[0].list.length()
+    if pa.types.is_map(data_type):
+        return given[0].map.keys().list.length()
     return text_of(binder, given[0]).str.length()
 
 
@@ -284,6 +287,23 @@ def row(_binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
 def map_of(_binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
     """Return a map of keys and values."""
     return map_from(*given)
+
+
+def of_maps(function: Function) -> Handler:
+    """Return a function of maps."""
+
+    def call(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+        if not pa.types.is_map(binder.type_of(given[0])):
+            raise SchemaError("no map")
+        return function(given)
+
+    return call
+
+
+def place_in(binder: Binder, node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return the first place of a value in a list, from 1; null where there is none."""
+    values, value = given
+    return place_of(values, value, binder.type_of)
 
 
 def of_lists(name: str, count: int = 1) -> Handler:

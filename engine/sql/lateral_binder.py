@@ -6,12 +6,16 @@ Held by: tests/sql/test_unnested.py
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
+from engine.api.data_set import DataSet
 from engine.api.expression import Expr
 from engine.api.expressions import col
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.argument_kinds import is_list
+from engine.sql.column_names import ColumnNames
 from engine.sql.data_types import shown_type
 from engine.sql.dependent import bound, keys_of
 from engine.sql.dialect import sentence
@@ -67,16 +71,9 @@ def unnested(left: Rows, join: exp.Join, context: Context) -> Rows:
     how = kind_of(join, context)
     if how not in ("inner", "left") and not is_comma(join):
         raise NotYetSupportedError(sentence(node, f"{how.upper()} JOIN unnest()", session.text))
-    if len(node.expressions) > 1:
-        raise NotYetSupportedError(
-            sentence(node, "several lists in one unnest(); write one unnest() for each", session.text)
-        )
     frame = Frame(context, left.data, left.scope, left.carried)
     binder = Expressions(frame)
-    value = binder.bind(node.expressions[0])
-    data_type = frame.type_of(value)
-    if not is_list(data_type):
-        raise PlanError(binder.said(node.expressions[0], f"unnest() of {shown_type(data_type)}, which is no list"))
+    values = [list_of(binder, one) for one in node.expressions]
     on = join.args.get("on")
     has_condition = on is not None and not (isinstance(on.unnest(), exp.Boolean) and on.unnest().this)
     if on is not None and has_condition and how == "left":
@@ -87,11 +84,13 @@ def unnested(left: Rows, join: exp.Join, context: Context) -> Rows:
     names = [one.name for one in alias.columns] if alias is not None else []
     offset = node.args.get("offset")
     element, position = session.names.unique("element"), session.names.unique("position") if offset else ""
-    data = frame.data.with_columns(**{element: value}).explode(element, position or None, keep_empty=how == "left")
+    data = frame.data.with_columns(**{element: zipped(values)})
+    data = data.explode(element, position or None, keep_empty=how == "left")
+    data, elements = parts_of(data, element, len(values), session.names)
     if position:
         data = data.with_columns(**{position: col(position) + 1})
     table = node.alias or "unnest"
-    shown = [Named(names[0] if names else "unnest", element)]
+    shown = [Named(name, one) for name, one in zip([*names, *["unnest"] * len(elements)], elements, strict=False)]
     if position:
         shown.append(Named(offset.name if isinstance(offset, exp.Identifier) else "ordinality", position))
     found = Rows(data, left.scope + Scope((ScopeTable(table, tuple(shown)),)), left.carried)
@@ -100,6 +99,29 @@ def unnested(left: Rows, join: exp.Join, context: Context) -> Rows:
         condition = Expressions(filtered).condition(on, "ON")
         found = found._replace(data=filtered.data.filter(condition))
     return found
+
+
+def list_of(binder: Expressions, node: exp.Expr) -> Expr:
+    """Return the list that unnest() takes apart. Raises: PlanError."""
+    value = binder.bind(node)
+    data_type = binder.type_of(value)
+    if not is_list(data_type):
+        raise PlanError(binder.said(node, f"unnest() of {shown_type(data_type)}, which is no list"))
+    return value
+
+
+def zipped(values: Sequence[Expr]) -> Expr:
+    """Return one list of several: what they have at each place, nulls behind the end of a shorter one."""
+    return values[0] if len(values) == 1 else values[0].call("list_zip", *values[1:])
+
+
+def parts_of(data: DataSet, element: str, count: int, names: ColumnNames) -> tuple[DataSet, list[str]]:
+    """Return rows with what each of several lists had at the place of an element, and the names of those columns."""
+    if count == 1:
+        return data, [element]
+    parts = [names.unique("element") for _ in range(count)]
+    fields = {name: col(element).field(f"part{number}") for number, name in enumerate(parts)}
+    return data.with_columns(**fields).drop(element), parts
 
 
 def is_comma(join: exp.Join) -> bool:

@@ -5,6 +5,7 @@ Held by: tests/sql/test_function_calls.py
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
 from typing import Any, Final
@@ -12,12 +13,16 @@ from typing import Any, Final
 import pyarrow as pa
 
 from engine.api.expression import Expr
-from engine.api.expressions import lit, when
+from engine.api.expressions import col, lit, when
 from engine.api.row_functions import array, struct
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.expressions.argument_kinds import is_list
+from engine.expressions.infer import infer_type
+from engine.expressions.lambda_bodies import ELEMENT, PLACE, body_text, captured
 from engine.graph.expression import Call, Literal
 from engine.sql.arguments import Arguments, Function, constant_of
 from engine.sql.constants import scalar_of
+from engine.sql.operators import compared
 
 
 def _method(name: str) -> Function:
@@ -94,6 +99,18 @@ def is_any(values: Expr, value: Expr) -> Expr:
     is_empty, is_unknown = values.list.length() == 0, value.is_null() | _has_null(values)
     known = when(is_empty).then(False).when(values.list.contains(value)).then(True)
     return known.when(is_unknown).then(lit(None, pa.bool_())).when(values.is_not_null()).then(False)
+
+
+def place_of(values: Expr, value: Expr, type_of: Callable[[Expr], pa.DataType]) -> Expr:
+    """Return the first place of a value in a list, from 1; null where there is none."""
+    data_type = type_of(values)
+    if not is_list(data_type):
+        raise SchemaError("no list")
+    schema = pa.schema([(ELEMENT, data_type.value_type), (captured(0), type_of(value))])
+    sides = col(ELEMENT), col(captured(0))
+    is_it = compared("IS NOT DISTINCT FROM", *sides, lambda one: infer_type(one.expression, schema))
+    places = values.call("list_transform", value, body=body_text(when(is_it).then(col(PLACE)).expression))
+    return places.list.min()
 
 
 def _has_null(values: Expr) -> Expr:

@@ -8,6 +8,7 @@ Held by: tests/sql/test_function_calls.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -89,10 +90,10 @@ def _split_regex(arguments: Arguments) -> Expr:
     return arguments[0].call("str_split", arguments[1], regex=True)
 
 
-def _json(arguments: Arguments) -> Expr:
+def _json(arguments: Arguments, **options: bool) -> Expr:
     path = arguments[1]
     whole = computed(when(path.str.starts_with("$")).then(path).otherwise(lit("$.") + path))
-    return arguments[0].call("str_json_get", path=as_option(whole))
+    return arguments[0].call("str_json_get", path=as_option(whole), **options)
 
 
 def _strftime(arguments: Arguments) -> Expr:
@@ -130,6 +131,7 @@ OWN: Final[dict[str, OwnFunction]] = {
     "regexp_extract_all": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _extract_all),
     "string_split_regex": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _split_regex),
     "json_extract_string": OwnFunction([_TEXT, _TEXT], _TEXT, _json),
+    "json_extract": OwnFunction([_TEXT, _TEXT], _TEXT, partial(_json, as_json=True)),
     "sha256_hex": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].sha256()),
     "url_decode": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].str.url_decode()),
 }

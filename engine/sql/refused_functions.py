@@ -8,11 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 _STRFTIME: Final = "write strftime(ts, '%Y-%m-%d')"
-_PYTHON: Final = "write data.map(...) or data.with_columns(...) in Python"
-#: functions whose arguments are functions
-OF_FUNCTIONS: Final = frozenset(
-    ("list_transform", "list_filter", "list_reduce", "transform", "array_transform", "array_filter")
-)
 REFUSED: Final[dict[str, str]] = {
     "getdate": "write now() or current_date",
     "columns": "write the columns, or data.select(...) in Python",
@@ -30,20 +25,9 @@ REFUSED: Final[dict[str, str]] = {
     "mad": "write median of abs(x - median) in two queries",
     "histogram": "write GROUP BY x and count(*)",
     "entropy": "write it with GROUP BY and ln",
-    "list_transform": _PYTHON,
-    "list_filter": _PYTHON,
-    "list_reduce": _PYTHON,
-    "transform": _PYTHON,
-    "array_transform": _PYTHON,
-    "array_filter": _PYTHON,
     "substr_index": "write split_part(s, ',', 1)",
-    "list_position": "write list_contains(l, x)",
-    "array_position": "write list_contains(l, x)",
-    "typeof": "write DESCRIBE name, or data.schema in Python",
-    "pg_typeof": "write DESCRIBE name, or data.schema in Python",
     "uuid": "write data.with_row_index(name) in Python",
     "monotonically_increasing_id": "write row_number() OVER (ORDER BY ...)",
-    "json_extract": "write json_extract_string(s, '$.a')",
     "decode": "write CASE x WHEN 1 THEN 'a' ELSE 'b' END",
     "translate": "write replace(replace(s, 'a', 'x'), 'b', 'y')",
     "format_number": "write CAST(round(x, 2) AS VARCHAR)",

@@ -17,18 +17,17 @@ from engine.api.expression import Expr
 from engine.api.expressions import col
 from engine.api.windows import row_number
 from engine.errors import NotYetSupportedError, PlanError
-from engine.expressions.argument_kinds import is_list
 from engine.graph.expression import ColumnRef, columns_of
 from engine.sql import dependent as dependents
 from engine.sql.aggregates import OrderKey, aggregates_in
 from engine.sql.constants import computed, is_constant, scalar_of
-from engine.sql.data_types import shown_type
 from engine.sql.dependent import default_of
 from engine.sql.dialect import sentence
 from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Bound, Context, Frame, OuterColumnError, Way
 from engine.sql.from_binder import conjuncts_of, frame_of
 from engine.sql.groups import Grouping, sets_of
+from engine.sql.lateral_binder import list_of, parts_of, zipped
 from engine.sql.ordering import bounds, in_order, order_key, ordinal
 from engine.sql.scopes import Named, matching
 from engine.sql.select_list import Item, expanded, is_unnest
@@ -144,20 +143,15 @@ class _Select:
         if not found:
             return
         frame, binder = self._frame, self._binder
-        if len(found) > 1:
-            raise NotYetSupportedError(binder.said(found[1], "several unnest() in one SELECT; write them in FROM"))
         if self._node.args.get("group") is not None or any(
             aggregates_in(one.node) for one in self._items if one.node is not None
         ):
             raise NotYetSupportedError(binder.said(found[0], "unnest() beside GROUP BY; write it in a query of FROM"))
-        (node,) = found
-        values = binder.bind(node.expressions[0])
-        data_type = binder.type_of(values)
-        if not is_list(data_type):
-            raise PlanError(binder.said(node, f"unnest() of {shown_type(data_type)}, which is no list"))
+        values = [list_of(binder, node.expressions[0]) for node in found]
         name = frame.unique("element")
-        frame.data = frame.data.with_columns(**{name: values}).explode(name, keep_empty=False)
-        frame.bound[id(node)] = col(name)
+        data = frame.data.with_columns(**{name: zipped(values)}).explode(name, keep_empty=False)
+        frame.data, parts = parts_of(data, name, len(values), frame.session.names)
+        frame.bound |= {id(node): col(part) for node, part in zip(found, parts, strict=True)}
 
     # rows ------------------------------------------------------------------------------------------------------
 

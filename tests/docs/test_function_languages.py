@@ -30,6 +30,9 @@ _OPERATORS = (
     "i % 2 >= 0",
     "s LIKE 'a%'",
     "s ILIKE 'a%'",
+    "MAP {'a': i}['a']",
+    "map_keys(MAP {'a': i})",
+    "map_values(MAP {'a': i})",
 )
 
 _QUERIES = (
@@ -39,6 +42,7 @@ _QUERIES = (
     "SELECT i, array_agg(j ORDER BY f) FROM x GROUP BY i",
     "SELECT i FROM x LIMIT 3",
     "SELECT unnest(string_split(s, 'a')) FROM x",
+    "SELECT a.i FROM x AS a ASOF JOIN x AS b ON a.i >= b.j",
 )
 
 

@@ -50,9 +50,11 @@ QUERIES = (
     "SELECT k, x, n FROM lists, unnest(l) WITH ORDINALITY AS q(x, n)",
     "SELECT k, x, row_number() OVER (PARTITION BY k ORDER BY x) AS n FROM lists, unnest(l) AS q(x) WHERE k = 1",
     "SELECT a.x FROM unnest([1, 2]) AS a(x) UNION ALL SELECT unnest([3])",
+    "SELECT k, unnest(l) AS x, unnest(w) AS y FROM lists",
+    "SELECT unnest([1, 2, 3]) AS x, unnest(['a']) AS y, unnest([NULL, 2.5]) AS z",
+    "SELECT unnest(l) + len(unnest(w)) AS x FROM lists WHERE k <> 2",
 )
 REFUSED = {
-    "SELECT unnest(l), unnest(w) FROM lists": "several unnest",
     "SELECT k, unnest(l), count(*) FROM lists GROUP BY k, l": "beside GROUP BY",
     "SELECT k FROM lists WHERE unnest(l) = 1": "in WHERE",
     "SELECT k, x FROM lists LEFT JOIN unnest(l) AS q(x) ON x > 1": "ON a condition",

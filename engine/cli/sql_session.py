@@ -50,10 +50,14 @@ _OPTIONS: Final[dict[str, dict[str, str]]] = {
 
 
 class SqlSession:
-    """Runs statements in an Environment; rows as ``file_format``: table, csv, json or arrow."""
+    """Runs statements in an Environment; rows as ``file_format``: table, csv, json or arrow.
 
-    def __init__(self, environment: Environment, file_format: str) -> None:
+    dialect: of the queries, None: ours.
+    """
+
+    def __init__(self, environment: Environment, file_format: str, dialect: str | None = None) -> None:
         self.environment = environment
+        self._dialect = dialect
         self._file_format = file_format
         self._stored_count = 0
 
@@ -62,12 +66,12 @@ class SqlSession:
         environment = self.environment
         match kinds.statement(text):
             case kinds.Query(text=query):
-                _write_rows(environment.sql(query), self._file_format)
+                _write_rows(self._query(query), self._file_format)
             case kinds.Explain(text=query, analyze=analyze):
-                print(environment.sql(query).explain(analyze=analyze))
+                print(self._query(query).explain(analyze=analyze))
             case kinds.CreateView() as view:
                 self._check_name("VIEW", view.name, view.replaces)
-                environment.register(view.name, environment.sql(view.text))
+                environment.register(view.name, self._query(view.text))
             case kinds.CreateTable() as table:
                 self._store(table)
             case kinds.Drop() as drop:
@@ -83,7 +87,7 @@ class SqlSession:
             case kinds.Attach(name=name, catalog=catalog):
                 environment.attach(name, catalog)
             case kinds.Summarize(text=query):
-                _write_rows(environment.sql(query).describe(), self._file_format)
+                _write_rows(self._query(query).describe(), self._file_format)
 
     def show_tables(self) -> None:
         """Print the names of tables."""
@@ -102,6 +106,9 @@ class SqlSession:
         for field in data_set.schema:
             print(f"{field.name}  {field.type}{'' if field.nullable else ' not null'}")
 
+    def _query(self, text: str) -> DataSet:
+        return self.environment.sql(text, dialect=self._dialect)
+
     def _check_name(self, kind: str, name: str, replaces: bool) -> None:
         if name in self.environment.tables and not replaces:
             raise PlanError(f"CREATE {kind} {name}: it is there already; write CREATE OR REPLACE {kind}")
@@ -114,7 +121,7 @@ class SqlSession:
 
     def _store(self, table: kinds.CreateTable) -> None:
         self._check_name("TABLE", table.name, table.replaces)
-        data = self.environment.sql(table.text)
+        data = self._query(table.text)
         self._stored_count += 1
         path = self.environment.temporary_folder() / f"table-{self._stored_count}"
         data.write_records(path)
@@ -128,7 +135,7 @@ class SqlSession:
         if file_system_of(place).find(place) is not None and not options.get("overwrite") and "mode" not in options:
             adds = "" if copy.file_format == "records" else ", (MODE append) to add to it"
             raise PlanError(f"COPY TO {copy.path!r}: it exists already; write (OVERWRITE true) to replace it{adds}")
-        data = self.environment.sql(copy.text)
+        data = self._query(copy.text)
         if copy.file_format == "csv":
             data.write_csv(copy.path, **{"header": True, **options})
         else:
@@ -145,7 +152,7 @@ class SqlSession:
         if file_format not in _OPTIONS:
             raise NotYetSupportedError(f"INSERT INTO {insert.path!r}, {file_format}")
         there = read_table(self.environment, insert.path).schema
-        data = self.environment.sql(insert.text)
+        data = self._query(insert.text)
         if len(data.columns) != len(there):
             raise PlanError(
                 f"INSERT INTO {insert.path!r}: the query has {len(data.columns)} columns, "

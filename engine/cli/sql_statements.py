@@ -37,6 +37,11 @@ def add_sql_arguments(parser: argparse.ArgumentParser) -> None:
         help="Parquet, CSV with a header, or a record data set, under a name",
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
+    parser.add_argument(
+        "--dialect",
+        metavar="NAME",
+        help="of the queries: duckdb, postgres, spark, snowflake, bigquery or trino (default: Drey's own)",
+    )
     add_setting_arguments(parser)
 
 
@@ -58,7 +63,7 @@ def run_sql(options: argparse.Namespace) -> int:
     with Environment() as environment:
         for name, path in options.tables:
             environment.register(name, read_table(environment, path))
-        session = SqlSession(environment, options.format)
+        session = SqlSession(environment, options.format, options.dialect)
         if is_shell:
             from engine.cli.sql_shell import run_shell
 

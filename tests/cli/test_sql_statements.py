@@ -50,6 +50,16 @@ def test_rows_for_programs(sales):
     assert (code, pa.ipc.open_stream(out).read_all().to_pylist()) == (0, wanted)
 
 
+def test_queries_may_be_in_another_dialect(sales):
+    query = "SELECT `shop`, count(*) DIV 2 AS half, 7 / 2 AS exact FROM sales GROUP BY shop ORDER BY shop"
+    code, out, err = run("--table", f"sales={sales}", "--dialect", "spark", "--format", "json", "-e", query)
+    wanted = [{"shop": "a", "half": 1, "exact": 3.5}, {"shop": "b", "half": 0, "exact": 3.5}]
+    assert (code, err, [json.loads(line) for line in out.splitlines()]) == (0, "", wanted)
+    code, _, err = run("--dialect", "oracle", "-e", "SELECT 1")
+    assert code == 1
+    assert "no dialect 'oracle'; there are drey, duckdb, postgres" in err
+
+
 def test_rows_as_json_are_json():
     _, out, _ = run("--format", "json", "-e", "SELECT 'nan'::DOUBLE AS x, [1.5, 'inf'::DOUBLE] AS l")
     assert out == '{"x": null, "l": [1.5, null]}\n'

@@ -86,11 +86,6 @@ def test_secrets_are_in_no_plan_page_pickle_or_message(env, outputs, store):
 
 
 def test_what_is_no_store_yet_is_refused_before_anything_is_done(env, outputs):
-    data = env.read_parquet(f"{outputs}/parquet")
-    with pytest.raises(PlanError, match=r"write_records\('s3://data/new'\): this is not read from object stores"):
-        data.write_records("s3://data/new")
-    with pytest.raises(PlanError, match="this is not read from object stores or written to them"):
-        env.read_records(f"{outputs}/parquet")
     with pytest.raises(PlanError, match="this is not read from object stores or written to them"):
         env.read_csv(f"{outputs}/csv", header=True, on_bad_row="skip", bad_rows_path="s3://data/bad")
 
@@ -175,6 +170,8 @@ def test_a_scan_of_some_columns_and_row_groups_reads_their_bytes_and_few_others(
     needed = sum(group.column(column).total_compressed_size for column in (0, 4, 10))
     few = env.read_parquet(path).filter((col("id") >= 50_000) & (col("id") < 100_000)).select("id", "c3", "c9")
     few.write_parquet("s3://data/few", overwrite=True)
-    requests, read, _ = env.execute().stores["s3://data"]
+    result = env.execute()
+    requests, read, _ = result.stores["s3://data"]
+    requests -= result.other_stores["s3://data"][0]
     assert env.read_parquet("s3://data/few").count() == 50_000
-    assert needed <= read <= 1.1 * needed and requests <= 30, (read / needed, requests)
+    assert needed <= read <= 1.1 * needed and requests <= 10, (read / needed, requests)

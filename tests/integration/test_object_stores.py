@@ -87,6 +87,8 @@ def test_secrets_are_in_no_plan_page_pickle_or_message(env, outputs, store):
 
 
 def test_what_is_no_store_yet_is_refused_before_anything_is_done(env, outputs):
+    with pytest.raises(PlanError, match=r"is not a record data set|manifest"):
+        env.read_records(f"{outputs}/parquet")
     with pytest.raises(PlanError, match="this is not read from object stores or written to them"):
         env.read_csv(f"{outputs}/csv", header=True, on_bad_row="skip", bad_rows_path="s3://data/bad")
 

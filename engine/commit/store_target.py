@@ -88,13 +88,14 @@ class StoreTarget(OutputTarget):
                 yield JobId(entry.name), Staging(f"{place}/{entry.name}", output, self.name)
 
     def prepare(self, spec: SinkSpec, staging: Staging, job_id: JobId, cluster: str) -> None:
-        """Put the owner into the staging prefix."""
-        owner = msgspec.structs.replace(this_process(), cluster=cluster)
+        """Put the owner into the staging prefix; PlanError where the store ignores conditions."""
         try:
-            objects = file_system_of(staging.path).objects
-            if objects is not None:
-                objects.require_conditions(staging.path)
-            file_system_of(staging.path).replace(f"{staging.path}/{OWNER_FILE}", msgspec.json.encode(owner))
+            # First of all: what a killed process leaves beside its owner can be swept.
+            self.adopt(staging, job_id, cluster)
+            objects_of(staging.path).require_conditions(staging.path)
+        except PlanError:
+            _remove_staging(staging.path)
+            raise
         except OSError as error:
             raise PlanError(f"output {staging.output} cannot be written: {error.strerror or error}") from error
 

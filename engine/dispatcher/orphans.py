@@ -96,7 +96,9 @@ def _stored(folder: str) -> Iterator[tuple[str, str, str]]:
                 yield kind, job_id, f"{folder}/{below}/{name}"
             elif name.startswith("."):
                 yield "file", "", f"{folder}/{below}/{name}"
-    yield from (("file", "", f"{folder}/{name}") for name in names_below(folder) if name.startswith(".identity."))
+    yield from (
+        ("file", "", f"{folder}/{name}") for name in names_below(folder) if name.startswith((".identity.", ".drey-"))
+    )
 
 
 def _names(handle: JobHandle, path: str) -> bool:

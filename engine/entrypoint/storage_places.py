@@ -16,6 +16,7 @@ from pathlib import Path
 
 from engine.blob.blob_store import BlobStore
 from engine.blob.stored_blobs import StoredBlobs
+from engine.commit.store_publication import objects_of
 from engine.config.loader import Configuration
 from engine.config.options import HA_CLUSTER_ID, HA_STORAGE_FOLDER, HA_TYPE, JOB_STORE_FOLDER
 from engine.entrypoint.places import Places, home_folder
@@ -120,9 +121,9 @@ def _make_shared(folder: Path) -> None:
 
 
 def _check_store(prefix: str) -> None:
-    """Raise ConfigurationError where a store has no such bucket, or refuses these credentials."""
+    """Raise ConfigurationError where a store has no such bucket, refuses these credentials, or ignores conditions."""
     try:
-        file_system_of(prefix).find(f"{prefix}/identity")
+        objects_of(prefix).require_conditions(prefix)
     except (OSError, PlanError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigurationError(f"{HA_STORAGE_FOLDER.key}: {prefix} cannot be reached: {reason}") from error
+        raise ConfigurationError(f"{HA_STORAGE_FOLDER.key}: {prefix} cannot be used: {reason}") from error

@@ -85,6 +85,6 @@ def test_a_store_needs_a_quorum_and_is_asked_whether_it_is_there(places, tmp_pat
     def refused(path):
         raise OSError(13, "access is denied (AccessDenied, request 5); set AWS_ACCESS_KEY_ID", path)
 
-    monkeypatch.setattr(store, "find", refused)
-    with pytest.raises(ConfigurationError, match=r"storageDir: memory.*reached: access is denied .*request 5"):
+    monkeypatch.setattr(store, "require_conditions", refused)
+    with pytest.raises(ConfigurationError, match=r"storageDir: memory.*used: access is denied .*request 5"):
         storage_places(configured(**told), places, tmp_path / "own")

@@ -14,7 +14,7 @@ from tests.storage.moto_server import running
 for package in ("adbc_driver_postgresql", "adbc_driver_sqlite", "deltalake", "pyiceberg", "duckdb"):
     pytest.importorskip(package)
 
-ELSEWHERE = "run it on local or cluster"
+ELSEWHERE = "on local or cluster"
 WORKS = ""
 #: the words of each error, "" where a connector works
 TABLE = {

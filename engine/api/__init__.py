@@ -4,7 +4,8 @@ environment.py         Environment: sinks that wait, execute
   source_calls.py      read_*, from_arrow, from_rows; iceberg_rows.py: rows of a table of Iceberg
 data_set.py            DataSet: an immutable handle on a node; its calls are in groups:
   calls.py             what every group stands on
-  relational_calls.py  select, filter, sort, group_by and the like
+  relational_calls.py  select, filter, sort and the like
+  group_calls.py       group_by
   row_calls.py         head, sample, drop_nulls, drop_duplicates, with_row_index and the like
   shape_calls.py       explode, unnest, unpivot, pivot, describe
   join_calls.py        joins, intersect, except_; join_arguments.py: their keys, types and hints

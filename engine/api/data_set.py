@@ -1,7 +1,7 @@
 """DataSet: an immutable handle on one node of a program under construction. Every method gives a new one.
 
     relational   select filter with_columns drop rename distinct union limit sort top (relational_calls.py)
-                 group_by    join asof_join intersect except_ (join_calls.py)
+                 group_by (group_calls.py)    join asof_join intersect except_ (join_calls.py)
     shapes       explode unnest unpivot pivot describe (shape_calls.py)
     rows         head tail sample drop_nulls fill_null drop_duplicates with_row_index pipe transform (row_calls.py)
     functional   map flat_map filter map_batches map_partition co_group with_broadcast (functional.py)

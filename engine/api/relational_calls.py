@@ -2,16 +2,14 @@
 
     select with_columns drop rename        projections.py
     filter distinct union limit sort top   operators of the plan
-    group_by agg                           grouped_by.py
 
 Held by: tests/api/test_data_set.py
-Held by: tests/integration/test_shapes.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from engine.api.calls import Calls, row_count
 from engine.api.expression import Expr
@@ -33,9 +31,6 @@ from engine.lowering.projections import check_columns, project_node
 from engine.lowering.said_nodes import lowered
 from engine.records.key_types import is_key_type, key_remedy
 from engine.user_warnings import warn_user
-
-if TYPE_CHECKING:
-    from engine.api.grouped_by import GroupedBy
 
 
 def _has_order(node: LogicalNode) -> bool:
@@ -215,19 +210,3 @@ class RelationalCalls(Calls):
         found, others = self._with_inputs(keys)
         said = SortBy(tuple(OrderedBy(*key) for key in zip(found, *flags, strict=True)), count)
         return self._with(lowered(said, (self._node, *others), what))
-
-    def group_by(self, *keys: Any, **named: Any) -> GroupedBy[Self]:
-        """Return the groups of rows with equal keys (names or expressions); without keys, one group.
-
-        >>> rows({"x": [1, 2, 3]}).group_by(odd=col("x") % 2).agg(n=count()).sort("odd").collect()
-        [Row(odd=0, n=1), Row(odd=1, n=2)]
-        """
-        from engine.api.aggregates import argument_expression
-        from engine.api.grouped_by import GroupedBy
-
-        named_keys = [Expr(argument_expression(key, "group_by"), name) for name, key in named.items()]
-        return GroupedBy(self._node, (*keys, *named_keys), self._with)
-
-    def agg(self, *aggregates: Any, **named: Any) -> Self:
-        """Return aggregates of all rows, as one row: ``agg(total=sum_("x"))`` is ``group_by().agg(total=...)``."""
-        return self.group_by().agg(*aggregates, **named)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 
 from engine.api.expression import Expr
+from engine.api.group_calls import GroupCalls
 from engine.api.other_options import with_other_options
 from engine.api.projections import column_name, column_names
-from engine.api.relational_calls import RelationalCalls
 from engine.errors import PlanError, SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.graph.expression import ColumnRef, NamedExpression
@@ -52,7 +52,7 @@ def element_field(field: pa.Field) -> pa.Field:
 
 
 @with_other_options
-class ShapeCalls(RelationalCalls):
+class ShapeCalls(GroupCalls):
     """Base of DataSet with the calls that change the shape of a table."""
 
     def explode(self, column: Any, position: str | None = None, keep_empty: bool = True) -> Self:

@@ -326,8 +326,30 @@ def _called(name: str) -> Repair:
     return lambda node: _call(name, *node.expressions)
 
 
+def _without_places(node: exp.Expr) -> exp.Expr:
+    """Return a function of elements; places count from 0 in the dialect, and from 1 here."""
+    for function in node.find_all(exp.Lambda):
+        if function.parent is node and len(function.expressions) > 1:
+            raise NotYetSupportedError("sql: places of elements count from 0 in this dialect; write the element alone")
+    return node
+
+
+#: functions of lists that mean something else where values are missing or repeated, and names of types
+_OF_LISTS: Final[dict[type[exp.Expr], Repair]] = {
+    exp.ArrayExcept: _refused("array_except() has each element once in this dialect"),
+    exp.ArrayRemove: _refused("array_remove() treats nulls otherwise in this dialect; write a list function"),
+    exp.ArrayCompact: _refused("array_compact(); write a filter of the elements that are not null"),
+    exp.Typeof: _refused("typeof() gives names of types of this dialect"),
+}
+_OF_SPARK_LISTS: Final[dict[type[exp.Expr], Repair]] = {
+    **_OF_LISTS,
+    exp.ArrayPosition: _refused("array_position() is 0 for no element in this dialect, or counts from 0"),
+    exp.Transform: _without_places,
+    exp.ArrayFilter: _without_places,
+}
 _BEYOND_TWO: Final = "of a population in this dialect; skewness() and kurtosis() of ours are those of a sample"
 _SPARK: Final[dict[type[exp.Expr], Repair]] = {
+    **_OF_SPARK_LISTS,
     exp.Select: _views,
     exp.Table: _rows_of_numbers,
     exp.Extract: _of_spark,
@@ -365,6 +387,7 @@ _SPARK: Final[dict[type[exp.Expr], Repair]] = {
     ),
 }
 _POSTGRES: Final[dict[type[exp.Expr], Repair]] = {
+    **_OF_LISTS,
     exp.Extract: _of_the_moment,
     exp.Format: _texts(None),
     exp.SimilarTo: _similar,
@@ -396,9 +419,16 @@ REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
     "duckdb": _DUCKDB,
     "postgres": _POSTGRES,
     "spark": _SPARK,
-    "snowflake": {**_DUCKDB, exp.Dayname: _formatted("%a"), exp.Monthname: _formatted("%b"), exp.Table: _columns_of},
+    "snowflake": {
+        **_DUCKDB,
+        **_OF_SPARK_LISTS,
+        exp.Dayname: _formatted("%a"),
+        exp.Monthname: _formatted("%b"),
+        exp.Table: _columns_of,
+    },
     "bigquery": {
         **_DUCKDB,
+        **_OF_SPARK_LISTS,
         exp.Extract: lambda node: _week_day(node, 1),
         exp.Unnest: _columns_of,
         exp.StrToDate: _with_its_year,
@@ -406,6 +436,7 @@ REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
     },
     "trino": {
         **_DUCKDB,
+        **_OF_SPARK_LISTS,
         exp.DateDiff: _whole_units,
         exp.DateTrunc: _in_unit,
         exp.TimestampTrunc: _in_unit,

@@ -339,13 +339,9 @@ yearweek(d)
 age(TIMESTAMP '2024-03-01', TIMESTAMP '2024-02-29')
 make_timestamp(2024, 2, 29, 1, 2, 3.5)
 time_bucket(INTERVAL '1 day', m)
-list_position(l, 2)
 list_reverse_sort(l)
 list_aggregate(l, 'sum')
 flatten([[1], [2, 3]])
-map(['x'], [n])['x']
-cardinality(map(['x'], [n]))
-map_keys(map(['x'], [n]))
 '{"a": {"b": 3}}'::JSON ->> '$.a.b'
 hash(t) = hash(t)
 quantile_disc(v, 0.25)

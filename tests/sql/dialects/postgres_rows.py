@@ -326,7 +326,6 @@ date_bin('15 minutes', m, timestamp '2000-01-01')
 (d, d) OVERLAPS (e, e)
 array_upper(l, 1)
 l || 9
-array_position(l, 2)
 array_remove(l, 1)
 array_replace(l, 1, 8)
 ARRAY[1, 2] = ARRAY[1, 2]

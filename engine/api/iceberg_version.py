@@ -83,6 +83,16 @@ class IcebergVersion:
             )
         return bool(mode == "merge-on-read" and metadata.format_version > 1)
 
+    @property
+    def checks_matches(self) -> bool:
+        """The commit does not count rows."""
+        return False
+
+    @property
+    def keeps_changes(self) -> bool:
+        """Changes are told from snapshots."""
+        return False
+
     @cached_property
     def _files(self) -> tuple[Any, ...]:
         return planned(self._table, self._snapshot, self._call).files
@@ -113,6 +123,10 @@ class IcebergVersion:
             )
         return iceberg_rows(scan, data_set)
 
+    def row_count(self, paths: Collection[str]) -> int | None:
+        """Return None: no commit asks for it."""
+        return None
+
     def rewrite(
         self,
         removed: Sequence[str],
@@ -120,6 +134,7 @@ class IcebergVersion:
         *,
         merges: bool,
         changes_data: bool,
+        row_count: int | None = None,
     ) -> TableOutput:
         """Return the output of rows that go into the place of files."""
         snapshot_id = None if self._snapshot is None else self._snapshot.snapshot_id

@@ -1,9 +1,9 @@
 """The clauses of a merge, as expressions over pairs of a row of the table and one of the source.
 
     names of a pair       target.id  source.id                     in expressions also id, where one side alone has it
-    clauses.action()      KEPT, UPDATED or DELETED, of a row of the table
-    clauses.column(name)  its columns then
-    clauses.inserted(name)    the columns of a new row
+    clauses.action()          KEPT, UPDATED, DELETED or INSERTED; IGNORED, of rows of the source that are not wanted
+    clauses.column(name)      the columns of a pair then
+    clauses.inserted(name)    those of a new row
 
 Held by: tests/delta_tables/test_merge.py
 """
@@ -20,14 +20,14 @@ from engine.api.expressions import col, lit, when
 from engine.errors import ConfigurationError, SchemaError
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.graph.expression import Cast, ColumnRef, Expression, replaced
-from engine.graph.merge_action import DELETED, INSERTED, KEPT, UPDATED
+from engine.graph.merge_action import DELETED, IGNORED, INSERTED, KEPT, UPDATED
 
 #: a word, or a dict with set or values, delete, and where
 Clause: TypeAlias = str | Mapping[str, Any]
 
 TARGET, SOURCE = "target.", "source."
-#: column of pairs that is true where there is a row of the source
-IN_SOURCE = "in source"
+#: columns of pairs that are true where there is a row of the source, and one of the table
+IN_SOURCE, IN_TARGET = "in source", "in target"
 _CALL: Final = "merge_into"
 
 
@@ -115,24 +115,35 @@ class MergeClauses:
         self.by_source = _clause(not_matched_by_source, "when_not_matched_by_source", words, sides, "target")
 
     def action(self) -> Expr:
-        """Return the action of each row of the table."""
+        """Return the action of each pair."""
         kept = lit(KEPT)
         matched, alone = _chosen(self.matched, kept), _chosen(self.by_source, kept)
-        return when(col(IN_SOURCE).is_not_null()).then(matched).otherwise(alone)
+        there = when(col(IN_SOURCE).is_not_null()).then(matched).otherwise(alone)
+        if self.not_matched.action is None:
+            return there
+        new = _chosen(self.not_matched, lit(IGNORED))
+        return when(col(IN_TARGET).is_null()).then(new).otherwise(there)
 
     def column(self, name: str, action: str) -> Expr:
-        """Return a column of rows of the table, by the column of actions."""
-        old = col(TARGET + name)
+        """Return a column of pairs, by the column of actions. A new row has null where no value is said."""
+        value = col(TARGET + name)
+        inserts = self.not_matched.action is not None and name in self.not_matched.values
         matched, alone = (each.action == UPDATED and name in each.values for each in (self.matched, self.by_source))
-        if not matched and not alone:
-            return old
-        is_updated = col(action) == UPDATED
-        if self.by_source.action != UPDATED:
-            return when(is_updated).then(self._value(self.matched, name)).otherwise(old)
         has_source = col(IN_SOURCE).is_not_null()
-        updated = self._value(self.matched, name) if matched else old
-        changed = self._value(self.by_source, name) if alone else old
-        return when(is_updated & has_source).then(updated).when(is_updated).then(changed).otherwise(old)
+        if alone:
+            is_changed = (col(action) == UPDATED) & col(IN_SOURCE).is_null()
+            value = when(is_changed).then(self._value(self.by_source, name)).otherwise(value)
+        if matched and inserts and self.matched.values[name] == self.not_matched.values[name]:
+            # Most merges take a column of the source for both.
+            plain = self.matched.where is None and self.not_matched.where is None
+            is_taken = has_source if plain else has_source & ((col(action) == UPDATED) | (col(action) == INSERTED))
+            return when(is_taken).then(self._value(self.matched, name)).otherwise(value)
+        if matched:
+            is_updated = (col(action) == UPDATED) & has_source
+            value = when(is_updated).then(self._value(self.matched, name)).otherwise(value)
+        if inserts:
+            value = when(col(action) == INSERTED).then(self._value(self.not_matched, name)).otherwise(value)
+        return value
 
     def inserted(self, name: str) -> Expr:
         """Return a column of rows that are inserted."""

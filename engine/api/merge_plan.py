@@ -1,15 +1,16 @@
 """A merge: rows that change, go into, or leave a table by what another data set has under the same keys.
 
-    1  lowest and highest keys of the source ──► files of the table that may have one of them
-    2  those files with the source's keys     ──► files that have one; an error where a key is twice in the source
+    1  lowest and highest keys of the source  ──► files of the table that may have one of them
+    2  keys of those files, a few keys of the source first, then all ──► files that have one
     3  rows of these files, joined with the source ──► their rows then, and new ones, in new files; one commit
 
 The joins are those of every job, so that they keep to its memory whatever the sizes are. Files without a matching row
 are not touched, unless rows that the source does not have are changed, too. Where rows are only inserted no file is.
+Often a few keys of a large source are in all files, so that its others need not be looked up in step 2. Two rows of the
+source for one row of the table make more rows in step 3 than its files have, so that the commit is refused.
+A table with deletion vectors has no step 2: rows that change are found by the join, deleted by their places, and
+written anew; the files stay, and only keys and the columns that a clause takes are read of them.
 The source is read in each step, so that its rows must be the same each time.
-
-Where the table deletes rows by their places, the third step is all: changed rows, with the places of the old ones, and
-new ones go into new files, and the places into files of deletes.
 
 Held by: tests/delta_tables/test_merge.py
 """
@@ -24,10 +25,10 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.expressions import col, count, lit, max_, min_
-from engine.api.merge_clauses import IN_SOURCE, SOURCE, TARGET, Clause, MergeClauses, Sides
+from engine.api.merge_clauses import IN_SOURCE, IN_TARGET, SOURCE, TARGET, Clause, MergeClauses, Sides
 from engine.api.table_rows import table_rows
-from engine.errors import ConfigurationError, DataError, SchemaError
-from engine.graph.merge_action import ACTION, FILE, INSERTED, KEPT, POSITION
+from engine.errors import ConfigurationError, DataError, JobExecutionError, SchemaError
+from engine.graph.merge_action import ACTION, FILE, IGNORED, INSERTED, KEPT, POSITION, PREIMAGE, UPDATED
 from engine.graph.plan import Source
 from engine.lowering.logical_node import LogicalNode
 
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from engine.graph.expression import Expression
 
 _CALL: Final = "merge_into"
-_PLACES: Final = (FILE, POSITION)
 _COUNT: Final = "rows of the source"
+#: keys of the source that are looked up first
+_FIRST_KEYS: Final = 4096
 
 
 class MergeResult(NamedTuple):
@@ -87,12 +89,26 @@ class _Merge:
             if self._clauses.not_matched.action is None:
                 return self._result({}, 0)
             return self._result(self._written(self._inserted(self._possible(self._keys)), []), 0)
-        if self._version.deletes_rows:
-            return self._result(self._written(self._marked(), []), 0)
-        touched = self._touched()
-        if not touched and self._clauses.not_matched.action is None:
+        touched = [] if self._version.deletes_rows else self._touched()
+        if not touched and not self._version.deletes_rows and self._clauses.not_matched.action is None:
             return self._result({}, 0)
-        return self._result(self._written(self._rewritten(touched), touched), len(touched))
+        row_count = None if self._version.deletes_rows else self._version.row_count(touched)
+        if not self._is_checked(row_count):
+            self._check_matches()
+        rows = self._changed() if self._version.deletes_rows else self._rewritten(touched)
+        try:
+            facts = self._written(rows, touched, row_count)
+        except JobExecutionError:
+            self._check_matches()
+            raise
+        return self._result(facts, len(touched))
+
+    def _is_checked(self, row_count: int | None) -> bool:
+        """Return whether the commit refuses two rows of the source for one of the table."""
+        if not self._version.deletes_rows:
+            return row_count is not None and self._version.checks_matches
+        # Of two that match a condition may leave one.
+        return self._version.checks_matches and self._clauses.matched.where is None
 
     def _result(self, facts: dict[str, Any], rewritten: int) -> MergeResult:
         inserted, updated, deleted = (int(facts.get(f"rows_{word}", 0)) for word in ("inserted", "updated", "deleted"))
@@ -102,21 +118,27 @@ class _Merge:
         spec, statistics, schema = found
         return self._source._with(LogicalNode(Source(spec, statistics), (), schema))
 
-    def _written(self, rows: Any, removed: Sequence[str]) -> dict[str, Any]:
-        """Write rows into the place of files, at once; return what the output tells of itself."""
+    def _written(self, rows: Any, removed: Sequence[str], row_count: int | None = None) -> dict[str, Any]:
+        """Write rows into the place of files, at once; return what the output tells of itself.
+
+        row_count: rows of these files, each of which is once among the rows, whatever becomes of it.
+        """
         looked_for = None if self._clauses.by_source.action is not None else self._bounds or None
-        output = self._version.rewrite(removed, looked_for, merges=True, changes_data=True)
+        output = self._version.rewrite(removed, looked_for, merges=True, changes_data=True, row_count=row_count)
         node = table_rows(rows._node, output, _CALL)
         return dict(rows._environment.run_to_sink(node, output.spec, _CALL).outputs[0].facts)
 
     # ---- files that are touched
 
-    def _possible(self, names: Sequence[str], *, has_file: bool = False, has_place: bool = False) -> Any:
+    def _possible(self, names: Sequence[str], *, has_file: bool = False, paths: Sequence[str] | None = None) -> Any:
         """Return columns of the table's rows whose keys lie between those of the source."""
-        rows = self._version.rows(self._data_set, has_file=has_file, has_place=has_place)
+        return self._between(self._version.rows(self._data_set, paths, has_file=has_file)).select(*names)
+
+    def _between(self, rows: Any) -> Any:
+        """Return rows of the table whose keys lie between those of the source."""
         for key, (low, high) in self._bounds.items():
             rows = rows.filter((col(key) >= low) & (col(key) <= high))
-        return rows.select(*names)
+        return rows
 
     @cached_property
     def _bounds(self) -> dict[str, tuple[Any, Any]]:
@@ -135,13 +157,10 @@ class _Merge:
             rows = rows.filter(col(key).is_not_null())
         return rows
 
-    def _source_keys(self) -> Any:
-        """Return the source's keys, and how many rows have each."""
-        return self._known_keys().group_by(*self._keys).agg(**{_COUNT: count()})
-
     def _check_matches(self) -> None:
         """Raise DataError where several rows of the source have the key of one of the table."""
-        twice = self._source_keys().filter(col(_COUNT) > 1)
+        counted = self._known_keys().group_by(*self._keys).agg(**{_COUNT: count()})
+        twice = counted.filter(col(_COUNT) > 1)
         if self._version.deletes_rows and not twice.limit(1).to_arrow().num_rows:
             return
         found = self._possible(self._keys).join(twice, on=self._keys).limit(1).to_arrow().to_pylist()
@@ -153,23 +172,34 @@ class _Merge:
             )
 
     def _touched(self) -> list[str]:
-        """Return the files with a row that changes. Raises: DataError, as ``_check_matches``."""
-        if self._clauses.by_source.action is not None:
-            self._check_matches()
-            return [file.path for file in self._version.files()]
-        if self._clauses.matched.where is not None and self._clauses.not_matched.action is None:
-            self._check_matches()
-            return self._touched_by(self._clauses.matched.where)
-        pairs = self._possible([*self._keys, FILE], has_file=True).join(self._source_keys(), on=self._keys)
-        found = pairs.group_by(FILE).agg(**{_COUNT: max_(_COUNT)}).to_arrow().to_pylist()
-        if any(each[_COUNT] > 1 for each in found):
-            self._check_matches()
-        return sorted(each[FILE] for each in found)
+        """Return the files with a row that changes."""
+        matched, alone = self._clauses.matched, self._clauses.by_source
+        files = [file.path for file in self._version.files()]
+        if alone.action is not None:
+            return files
+        if matched.where is not None and self._clauses.not_matched.action is None:
+            return self._touched_by(matched.where)
+        # A row that matches and does not change is none that is inserted, so that all matches count.
+        keys = self._known_keys().select(*self._keys)
+        found = self._files_with(keys.limit(_FIRST_KEYS), files)
+        if len(found) < len(files):
+            found += self._files_with(keys, sorted({*files} - {*found}))
+        return sorted(found)
+
+    def _files_with(self, keys: Any, paths: Sequence[str]) -> list[str]:
+        """Return the files of ``paths`` that have a row with one of some keys."""
+        pairs = self._possible([*self._keys, FILE], has_file=True, paths=paths).join(keys, on=self._keys, how="semi")
+        found: list[str] = pairs.select(FILE).distinct().to_arrow().column(FILE).to_pylist()
+        return found
 
     def _touched_by(self, where: Expression) -> list[str]:
         """Return the files with a row for which a condition over both sides is true."""
         left = self._possible([*self._version.schema.names, FILE], has_file=True)
-        pairs = self._pairs(left, _renamed(self._known_keys(), SOURCE), "inner")
+        pairs = _renamed(left, TARGET).join(
+            _renamed(self._known_keys(), SOURCE),
+            left_on=[TARGET + key for key in self._keys],
+            right_on=[SOURCE + key for key in self._keys],
+        )
         found: list[str] = pairs.filter(Expr(where)).select(FILE).distinct().to_arrow().column(FILE).to_pylist()
         return sorted(found)
 
@@ -185,44 +215,49 @@ class _Merge:
 
     def _rewritten(self, touched: Sequence[str]) -> Any:
         """Return the rows of files as they are then, and those that are new."""
-        there = self._version.rows(self._data_set, touched)
-        rows = self._changed(there, "left").select(*self._version.schema.names, ACTION)
-        if self._clauses.not_matched.action is None:
-            return rows
-        return rows.union(self._inserted(there.select(*self._keys)))
+        inserts = self._clauses.not_matched.action is not None
+        pairs = self._pairs(self._version.rows(self._data_set, touched), "full" if inserts else "left")
+        if self._clauses.not_matched.where is not None:
+            pairs = pairs.filter(col(ACTION) != IGNORED)
+        return self._with_images(pairs, {ACTION: col(ACTION)})
 
-    def _marked(self) -> Any:
-        """Return the rows that change or go, with their places, and those that are new."""
-        self._check_matches()
-        names = self._version.schema.names
-        by_source = self._clauses.by_source.action is not None
-        if by_source:
-            there = self._version.rows(self._data_set, has_file=True, has_place=True)
+    def _changed(self) -> Any:
+        """Return the rows that change, each with the place of what it was, and those that are new."""
+        inserts = self._clauses.not_matched.action is not None
+        there = self._version.rows(self._data_set, has_file=True, has_place=True)
+        if self._clauses.by_source.action is not None:
+            pairs = self._pairs(there, "full" if inserts else "left")
         else:
-            there = self._possible([*names, FILE, POSITION], has_file=True, has_place=True)
-        rows = self._changed(there, "left" if by_source else "inner").filter(col(ACTION) != KEPT)
-        rows = rows.select(*names, ACTION, FILE, POSITION)
-        if self._clauses.not_matched.action is None:
+            pairs = self._pairs(self._between(there), "right" if inserts else "inner")
+        pairs = pairs.filter((col(ACTION) != KEPT) & (col(ACTION) != IGNORED))
+        return self._with_images(pairs, {name: col(name) for name in (ACTION, FILE, POSITION)})
+
+    def _pairs(self, there: Any, how: str) -> Any:
+        """Return rows of the table beside those of the source with the same keys, and what becomes of each pair."""
+        pairs = _renamed(there, TARGET).with_columns(**{IN_TARGET: lit(True)})
+        pairs = pairs.join(
+            _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)}),
+            left_on=[TARGET + key for key in self._keys],
+            right_on=[SOURCE + key for key in self._keys],
+            how=how,
+        )
+        return pairs.with_columns(**{ACTION: self._clauses.action()})
+
+    def _with_images(self, pairs: Any, facts: dict[str, Expr]) -> Any:
+        """Return the rows of pairs as they are then, beside columns of facts; where it is wanted, as they were, too."""
+        names = self._version.schema.names
+        rows = pairs.select(**{name: self._clauses.column(name, ACTION) for name in names}, **facts)
+        if not self._version.keeps_changes:
             return rows
-        inserted = self._inserted(self._possible(self._keys))
-        return rows.union(inserted.with_columns(**{FILE: lit(None, pa.string()), POSITION: lit(None, pa.int64())}))
-
-    def _changed(self, there: Any, how: str) -> Any:
-        """Return rows of the table as they are then, with what becomes of them, and where they are if that is known."""
-        source = _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)})
-        pairs = self._pairs(there, source, how).with_columns(**{ACTION: self._clauses.action()})
-        columns = {name: self._clauses.column(name, ACTION) for name in self._version.schema.names}
-        return pairs.select(**columns, **{name: col(name) for name in (ACTION, *_PLACES) if name in pairs.schema.names})
-
-    def _pairs(self, there: Any, source: Any, how: str) -> Any:
-        """Return rows of the table beside those of the source with the same keys."""
-        left_on, right_on = ([side + key for key in self._keys] for side in (TARGET, SOURCE))
-        return _renamed(there, TARGET).join(source, left_on=left_on, right_on=right_on, how=how)
+        before = pairs.filter(col(ACTION) == UPDATED)
+        none = {name: lit(None, rows.schema.field(name).type) for name in facts}
+        image = none | {ACTION: lit(PREIMAGE, rows.schema.field(ACTION).type)}
+        return rows.union(before.select(**{name: col(TARGET + name) for name in names}, **image))
 
 
 def _renamed(rows: Any, side: str) -> Any:
-    """Return rows with the side in front of the names of columns, but for those of their places."""
-    return rows.select(**{name if name in _PLACES else side + name: col(name) for name in rows.schema.names})
+    """Return rows with the side in front of the names of columns, but for those of places."""
+    return rows.select(**{name if name in (FILE, POSITION) else side + name: col(name) for name in rows.schema.names})
 
 
 def _has_order(data_type: Any) -> bool:

@@ -11,8 +11,11 @@ delta_reader.py        the task's side; file_columns.py: columns of the table in
 table_write.py         what a job does to a table, as data; planned_write.py: made of a call's arguments
 delta_sink.py          the entry of the sink
 delta_writer.py        the task's side; file_statistics.py: what the log is told of a file
+change_writer.py       rows of the change data feed
 delta_target.py        where attempts write, and what is left of jobs (``engine.commit``)
 table_commit.py        the commit of a job, once
+table_change.py        a version that the library cannot make; log_actions.py: the log as it stands
+deletion_vectors.py    the bytes of deletion vectors
 
 delta_version.py       a table as ``merge_into`` and ``env.optimize`` change it
 table_changes.py       its change data feed

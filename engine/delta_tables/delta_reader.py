@@ -25,6 +25,7 @@ from engine.delta_tables.table_log import selected
 from engine.errors import DataError
 from engine.expressions.evaluate import evaluate
 from engine.graph.expression import ColumnRef, Expression, columns_of, conjunction, conjuncts, replaced
+from engine.graph.merge_action import POSITION
 from engine.graph.source_spec import FormatSource, ParquetSource, SourceSplit
 from engine.parquet.footers import arrow_schema, read_footer
 from engine.parquet.reader import ParquetReader
@@ -92,7 +93,7 @@ class DeltaReader:
             ) from None
         except pa.ArrowInvalid as error:
             raise DataError(f"read_delta: {path}: {str(error).partition(chr(10))[0]}") from error
-        names = [name for name in self._names if not self._is_of(name)]
+        names = [name for name in self._names if name != POSITION and not self._is_of(name)]
         columns = FileColumns(self._schema, arrow_schema(footer), names)
         groups = [group for group in range(footer.num_row_groups) if _is_in(footer, group, split)]
         pieces = [
@@ -100,8 +101,8 @@ class DeltaReader:
             for group in groups
             if (row_count := footer.row_group(group).num_rows)
         ]
-        if self._deleted(path):
-            yield from self._left_rows(path, footer, pieces, columns)
+        if POSITION in self._names or self._deleted(path):
+            yield from self._placed_rows(path, footer, pieces, columns)
         else:
             yield from self._wanted_rows(path, pieces, columns)
 
@@ -135,26 +136,35 @@ class DeltaReader:
             del batch
         self._close_inner()
 
-    def _left_rows(
-        self, path: str, footer: pq.FileMetaData, pieces: list[SourceSplit], columns: FileColumns
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file that are not deleted, as far as they are wanted."""
+    def _left(self, path: str) -> pa.BooleanArray | None:
+        """Return a mask of the rows of a file that are not deleted, as far as some are; None: none is."""
+        if not self._deleted(path):
+            return None
         version = self._spec.options["version"]
         assert isinstance(version, int)
         left = selected(self._spec.paths[0], version, str(self._spec.options["table"]), path)
         if left is None:
             raise DataError(f"read_delta: {path}: its deletion vector is missing in version {version} of the table")
+        return left
+
+    def _placed_rows(
+        self, path: str, footer: pq.FileMetaData, pieces: list[SourceSplit], columns: FileColumns
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file of which the places count, as far as they are wanted."""
+        left = self._left(path)
         parts = () if self._spec.predicate is None else conjuncts(self._spec.predicate)
         names = [name for name in self._names if name in columns.stored]
         for piece in pieces:
             place = sum(footer.row_group(group).num_rows for group in range(piece.start))
             for batch in self._opened(path, [piece], names, columns, None):
-                rows = self._table_batch(path, batch, names, columns)
-                mask = left.slice(place, rows.num_rows)
-                if len(mask) < rows.num_rows:
-                    mask = pa.concat_arrays([mask, pa.repeat(scalar_of(True), rows.num_rows - len(mask))])
-                place += rows.num_rows
-                yield self._wanted(kept_rows(rows, mask), parts, self._tests)
+                rows = self._table_batch(path, batch, names, columns, place)
+                if left is not None:
+                    mask = left.slice(place, batch.num_rows)
+                    if len(mask) < batch.num_rows:
+                        mask = pa.concat_arrays([mask, pa.repeat(scalar_of(True), batch.num_rows - len(mask))])
+                    rows = kept_rows(rows, mask)
+                place += batch.num_rows
+                yield self._wanted(rows, parts, self._tests)
                 del batch, rows
             self._close_inner()
 
@@ -183,15 +193,18 @@ class DeltaReader:
         return self._inner
 
     def _table_batch(
-        self, path: str, batch: pa.RecordBatch, names: Sequence[str], columns: FileColumns
+        self, path: str, batch: pa.RecordBatch, names: Sequence[str], columns: FileColumns, place: int = 0
     ) -> pa.RecordBatch:
-        """Return rows with all columns of the table that are asked for."""
+        """Return rows with all columns of the table that are asked for; ``place``: that of the first one."""
         arrays = []
         for name in self._names:
             if self._is_of(name):
                 assert self._files is not None
                 value = self._files.column(name)[self._rows[path]]
                 arrays.append(pa.repeat(value, batch.num_rows).cast(self._plain.field(name).type))
+            elif name == POSITION:
+                ones = pa.repeat(scalar_of(1, pa.int64()), batch.num_rows)
+                arrays.append(pc.cumulative_sum(ones, start=scalar_of(place - 1, pa.int64())))
             elif name in names:
                 arrays.append(columns.column(name, batch.column(columns.stored[name])))
             else:

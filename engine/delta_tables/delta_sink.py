@@ -41,4 +41,4 @@ class DeltaSink(SinkFormat):
         from engine.delta_tables.table_write import decoded
 
         known = former if isinstance(former, DeltaWriter) else None
-        return DeltaWriter(schema, path, spec.target_file_bytes, decoded(spec.options).merges, known)
+        return DeltaWriter(schema, path, spec.target_file_bytes, decoded(spec.options), known)

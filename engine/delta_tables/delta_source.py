@@ -24,6 +24,7 @@ from engine.delta_tables.table_log import Snapshot, facts_of, kept_snapshot, rea
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import local_path
 from engine.formats.split_pruning import with_splits
+from engine.graph.merge_action import POSITION
 from engine.graph.plan import Source
 from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit, SourceStatistics
 from engine.records.arrow_functions import pc
@@ -236,6 +237,20 @@ def file_bounds(spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> 
     return pa.table(columns if taken is None else {name: values.take(taken) for name, values in columns.items()})
 
 
+def file_rows(spec: FormatSource) -> int | None:
+    """Return the rows of a source's files that are not deleted, None where the log does not say it."""
+    place, version = spec.paths[0], spec.options["version"]
+    assert isinstance(version, int)
+    snapshot = kept_snapshot(place, version) or read_snapshot(place, version, None, "read_delta")
+    paths = {split.path for split in spec.splits}
+    counts = [
+        None if count is None else count - snapshot.deleted.get(path, 0)
+        for path, count in zip(snapshot.paths, snapshot.facts.column("num_records").to_pylist(), strict=True)
+        if path in paths
+    ]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
 def kept_files(spec: FormatSource) -> FormatSource:
     """Return a source that knows nothing of files which are not read any more."""
     known = files_table(spec)
@@ -244,6 +259,14 @@ def kept_files(spec: FormatSource) -> FormatSource:
     paths = pa.array(list(dict.fromkeys(split.path for split in spec.splits)), pa.string())
     kept = known.filter(pc.is_in(known.column(PATH), value_set=paths))
     return msgspec.structs.replace(spec, files_ipc=packed_files(kept))
+
+
+def with_place_column(spec: FormatSource) -> FormatSource:
+    """Return a source whose rows have their place in their file in the column ``POSITION``."""
+    schema = table_schema(spec).append(pa.field(POSITION, pa.int64()))
+    return msgspec.structs.replace(
+        spec, file_schema_ipc=schema.serialize().to_pybytes(), columns=(*spec.columns, POSITION)
+    )
 
 
 def with_file_column(spec: FormatSource, name: str) -> FormatSource:

@@ -24,6 +24,7 @@ from engine.commit.folder_check import resolve_target
 from engine.commit.output_target import OutputTarget
 from engine.commit.staging import OWNER_FILE, is_left, is_stale, own_staging, read_owner
 from engine.commit.targets import target_of_path
+from engine.delta_tables.table_write import PLACES, change_file, vector_file, written_file
 from engine.errors import PlanError
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
@@ -108,14 +109,17 @@ class DeltaTarget(OutputTarget):
         if folders is None:
             return
         for file in output.files:
-            with contextlib.suppress(FileNotFoundError):
-                folders.sync_file(f"{output.staging}/{file.name}")
+            for name in (file.name, file.name + PLACES, change_file(file.name)):
+                with contextlib.suppress(FileNotFoundError):
+                    folders.sync_file(f"{output.staging}/{name}")
         with contextlib.suppress(FileNotFoundError):
             folders.sync(output.staging)
 
     def clean(self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None]) -> None:
         """Remove the files of other attempts, and the owner."""
-        self._keep(output.staging, {file.name for file in output.files if file.row_count})
+        names = {file.name for file in output.files if file.row_count}
+        names |= {change_file(file.name) for file in output.files if written_file(file).change_bytes}
+        self._keep(output.staging, names | {vector_file(job_id)})
         after_step("remove files")
 
     def _keep(self, folder: str, names: set[str]) -> None:

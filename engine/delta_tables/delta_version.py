@@ -14,11 +14,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.delta_tables.delta_source import delta_source, plain_schema_of, with_file_column, with_paths
+from engine.delta_tables.delta_source import (
+    delta_source,
+    file_rows,
+    plain_schema_of,
+    with_file_column,
+    with_paths,
+    with_place_column,
+)
 from engine.delta_tables.table_commit import check_writable, opened, table_files
 from engine.delta_tables.table_log import file_place
 from engine.delta_tables.table_write import TableWrite, encoded, required_names
-from engine.errors import NotYetSupportedError, PlanError
+from engine.errors import PlanError
 from engine.files.paths import local_path
 from engine.formats.source_format import FoundSource
 from engine.formats.table_target import TableFile, TableOutput
@@ -37,16 +44,20 @@ class DeltaTable(NamedTuple):
         table = opened(place, call)
         if table is None:
             raise PlanError(f"{call}: {place} is no Delta table; write_delta makes one")
-        check_writable(table, place, call, removes=True)
-        if call == "merge_into" and table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
-            raise NotYetSupportedError(f"{call}({place!r}): a merge into a table with a change data feed")
+        check_writable(table, place, call)
         found = delta_source(place, table.version())
         known = json.loads(table.schema().to_json())
         files = {}
         for each in table_files(table):
             path = file_place(place, each["path"])
             files[path] = each["path"], TableFile(path, each["size_bytes"], str(each["texts"]))
-        return DeltaVersion(place, table.version(), found, known, tuple(table.metadata().partition_columns), files)
+        metadata = table.metadata()
+        has_vectors = metadata.configuration.get("delta.enableDeletionVectors") == "true" and "deletionVectors" in (
+            table.protocol().writer_features or ()
+        )
+        keys = tuple(metadata.partition_columns)
+        keeps_changes = metadata.configuration.get("delta.enableChangeDataFeed") == "true"
+        return DeltaVersion(place, table.version(), found, known, keys, files, has_vectors, keeps_changes)
 
 
 class DeltaVersion(NamedTuple):
@@ -60,11 +71,20 @@ class DeltaVersion(NamedTuple):
     partition_by: tuple[str, ...]
     #: path in the log and file, by the file's place
     log_files: dict[str, tuple[str, TableFile]]
+    #: flag of a table that is to have deletion vectors
+    has_vectors: bool
+    #: flag of a change data feed
+    keeps_changes: bool
 
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
         return self.found[2]
+
+    @property
+    def checks_matches(self) -> bool:
+        """The commit counts rows."""
+        return True
 
     def files(self) -> Sequence[TableFile]:
         """Return the files."""
@@ -73,7 +93,7 @@ class DeltaVersion(NamedTuple):
     @property
     def deletes_rows(self) -> bool:
         """Whether rows are deleted by their places."""
-        return False
+        return self.has_vectors
 
     def rows(
         self,
@@ -84,14 +104,21 @@ class DeltaVersion(NamedTuple):
         has_place: bool = False,
     ) -> Any:
         """Return the rows of some files, None for all."""
-        assert not has_place, "rows are not deleted by their places"
         spec, statistics, _ = self.found
         assert isinstance(spec, FormatSource)
         if paths is not None:
             spec, statistics = with_paths(spec, statistics, paths)
         if has_file:
             spec = with_file_column(spec, FILE)
+        if has_place:
+            spec = with_place_column(spec)
         return data_set((spec, statistics, plain_schema_of(spec)))
+
+    def row_count(self, paths: Collection[str]) -> int | None:
+        """Return the number of rows of some files; None: the log does not say it of all."""
+        spec, statistics, _ = self.found
+        assert isinstance(spec, FormatSource)
+        return file_rows(with_paths(spec, statistics, paths)[0])
 
     def rewrite(
         self,
@@ -100,6 +127,7 @@ class DeltaVersion(NamedTuple):
         *,
         merges: bool,
         changes_data: bool,
+        row_count: int | None = None,
     ) -> TableOutput:
         """Return the output of rows that go into the place of files."""
         write = TableWrite(
@@ -111,6 +139,9 @@ class DeltaVersion(NamedTuple):
             version=self.version,
             changes_data=changes_data,
             merges=merges,
+            deletes_rows=merges and not removed and self.has_vectors,
+            keeps_changes=merges and self.keeps_changes,
+            row_count=row_count,
         )
         spec = SinkSpec("delta", self.name, mode="rewrite", options=encoded(write))
         return TableOutput(replace(spec, partition_by=self.partition_by), order=self.partition_by)

@@ -42,7 +42,7 @@ def planned_write(
     if table is None or mode == "error":
         made = TableWrite("error" if mode == "error" else mode, to_delta(own), tuple(partition_by), dict(properties))
         return made, own
-    check_writable(table, place, removes=mode == "overwrite_partitions")
+    check_writable(table, place)
     if properties:
         raise ConfigurationError(f"{_CALL}({place!r}): properties= are those of a table that is made, and this one is")
     keys = tuple(table.metadata().partition_columns)

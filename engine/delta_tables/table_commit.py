@@ -26,9 +26,11 @@ from engine.clock import SystemClock
 from engine.commit.decision import DecidedFile, DecidedOutput
 from engine.commit.output_target import OutputTakenError
 from engine.delta_tables.library import library, storage_options, told
-from engine.delta_tables.table_write import TableWrite, decoded
+from engine.delta_tables.log_actions import check_unchanged
+from engine.delta_tables.table_change import TableChange, is_by_hand
+from engine.delta_tables.table_log import file_place
+from engine.delta_tables.table_write import PLACES, TableWrite, decoded, log_text, partition_values, written_file
 from engine.errors import JobExecutionError, NotYetSupportedError, PlanError
-from engine.files.hive import values_of
 from engine.ids import JobId
 from engine.storage.file_systems import file_system_of, is_folder
 
@@ -41,6 +43,7 @@ _TRIES_MAX: Final = 50
 _WRITER_FEATURES: Final = frozenset(
     {"appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns", "allowColumnDefaults"}
     | {"changeDataFeed", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata"}
+    | {"variantType"}
 )
 #: metadata of columns that a writer has to compute or to check
 _OF_COLUMNS: Final = {
@@ -71,14 +74,11 @@ def check_table(place: str, options: str) -> None:
         return
     if write.mode == "error":
         raise PlanError(f"{_CALL}({place!r}): there is a table; pass mode='append' or mode='overwrite'")
-    check_writable(table, place, removes=write.mode in ("overwrite_partitions", "rewrite"))
+    check_writable(table, place)
 
 
-def check_writable(table: Any, place: str, call: str = _CALL, *, removes: bool) -> None:
-    """Raise NotYetSupportedError for what writers of a table must do, and this one does not.
-
-    removes: whether files go one by one.
-    """
+def check_writable(table: Any, place: str, call: str = _CALL) -> None:
+    """Raise NotYetSupportedError for what writers of a table must do, and this one does not."""
     protocol, configuration = table.protocol(), table.metadata().configuration
     unknown = sorted(set(protocol.writer_features or ()) - _WRITER_FEATURES)
     if configuration.get("delta.columnMapping.mode", "none") != "none":
@@ -88,12 +88,6 @@ def check_writable(table: Any, place: str, call: str = _CALL, *, removes: bool) 
         unknown += [
             f"column {field['name']!r}, which {word}" for key, word in _OF_COLUMNS.items() if key in field["metadata"]
         ]
-    if (
-        removes
-        and "deletionVectors" in (protocol.writer_features or ())
-        and any(True for _ in table.deletion_vectors())
-    ):
-        unknown.append("deletion vectors, of which an overwrite alone removes files")
     if unknown:
         raise NotYetSupportedError(f"{call}({place!r}): writing a table with {', '.join(unknown)}")
 
@@ -106,6 +100,7 @@ def commit(output: DecidedOutput, job_id: JobId) -> Mapping[str, int | str]:
     deltalake = library(_CALL)
     write, place = decoded(output.options), output.target
     _check_required(write, output)
+    _check_row_count(write, output)
     for attempt in range(_TRIES_MAX):
         table = opened(place)
         if table is not None:
@@ -128,28 +123,41 @@ def commit(output: DecidedOutput, job_id: JobId) -> Mapping[str, int | str]:
 
 def _check_required(write: TableWrite, output: DecidedOutput) -> None:
     for file in output.files:
-        nulls = json.loads(_written(file).get("statistics", "{}")).get("nullCount", {})
+        nulls = json.loads(written_file(file).statistics or "{}").get("nullCount", {})
         name = next((name for name in write.required if nulls.get(name, 0)), None)
         if name is not None:
             raise JobExecutionError(f"{_CALL}({output.target!r}): column {name!r} has nulls, and none may be in it")
 
 
-def _written(file: DecidedFile) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(file.statistics) if file.statistics else {}
-    return found
+def _check_row_count(write: TableWrite, output: DecidedOutput) -> None:
+    """Raise JobExecutionError where a merge has made more of a row than one."""
+    if write.row_count is None:
+        return
+    written = [(file.row_count, written_file(file).counts) for file in output.files]
+    found = sum(rows + counts.get("rows_deleted", 0) - counts.get("rows_inserted", 0) for rows, counts in written)
+    if found != write.row_count:
+        raise JobExecutionError(
+            f"{output.target}: a merge has made {found} rows of {write.row_count}: rows of the source have the same key"
+            " as one row of the table, or were others when they were read again; nothing was changed"
+        )
 
 
 def _committed(table: Any | None, write: TableWrite, output: DecidedOutput, job_id: JobId) -> dict[str, int | str]:
-    from deltalake import CommitProperties, Schema, Transaction
-    from deltalake.transaction import create_table_with_add_actions
+    from deltalake import CommitProperties, Schema, Transaction, exceptions
+    from deltalake.transaction import RemoveAction, create_table_with_add_actions
 
     if table is not None and write.mode == "error":
         raise OutputTakenError(f"{_CALL}({output.target!r}): another program made the table while the job ran")
     if table is not None and write.new_columns:
         table = _with_columns(table, write, output.target)
     added = [_added(file, write, output, job_id) for file in output.files if file.row_count]
-    removed = [] if table is None else _removed(table, write, added, output.target)
-    facts = _facts(table, write, output, len(added), len(removed))
+    gone = [] if table is None else _gone(table, write, added, output.target)
+    facts = _facts(table, write, output, len(added), len(gone))
+    if table is not None and is_by_hand(table, write):
+        by_hand = TableChange(table, write, output, job_id, added, [str(each["path"]) for each in gone])
+        if not by_hand.put(_FACTS, facts):
+            raise exceptions.CommitFailedError("another writer has made the version")
+        return facts
     how = CommitProperties(
         custom_metadata={_FACTS: json.dumps({"job": str(job_id), **facts})},
         max_commit_retries=0,
@@ -171,6 +179,11 @@ def _committed(table: Any | None, write: TableWrite, output: DecidedOutput, job_
     if write.mode == "overwrite":
         table.create_write_transaction(added, "overwrite", schema, keys, commit_properties=how)
     else:
+        now = SystemClock().wall_ms()
+        removed = [
+            RemoveAction(unquote(each["path"]), write.changes_data, now, each["size_bytes"], each["texts"])
+            for each in gone
+        ]
         table.create_write_transaction([*added, *removed], "append", table.schema(), keys, commit_properties=how)
     return facts
 
@@ -191,59 +204,28 @@ def _added(file: DecidedFile, write: TableWrite, output: DecidedOutput, job_id: 
     from deltalake.transaction import AddAction
 
     folder = output.staging.removeprefix(f"{output.target}/")
-    values = {key: _log_text(text, key, write.schema) for key, text in values_of(file.folder)} if file.folder else {}
     return AddAction(
         f"{folder}/{file.name}",
         file.size_bytes,
-        {key: values.get(key) for key in write.partition_by},
+        partition_values(file, write),
         SystemClock().wall_ms(),
         write.changes_data,
-        _written(file)["statistics"],
+        written_file(file).statistics,
     )
 
 
-def _log_text(text: str | None, key: str, schema: Mapping[str, Any]) -> str | None:
-    """Return the text of a partition's value as the log has it: a moment is one of UTC without a mark."""
-    kind = next((field["type"] for field in schema["fields"] if field["name"] == key), "")
-    return text.removesuffix("Z") if text is not None and kind == "timestamp" else text
-
-
-def _removed(table: Any, write: TableWrite, added: Sequence[Any], place: str) -> list[Any]:
+def _gone(table: Any, write: TableWrite, added: Sequence[Any], place: str) -> list[Mapping[str, Any]]:
     """Return the files that go. Raises: JobExecutionError where what was read of the table is not so any more."""
-    from deltalake.transaction import RemoveAction
-
     if write.mode in ("append", "error"):
         return []
     found = {each["path"]: each for each in table_files(table)}
     if write.mode == "overwrite":
-        gone = list(found)
-    elif write.mode == "overwrite_partitions":
+        return list(found.values())
+    if write.mode == "overwrite_partitions":
         filled = [each.partition_values for each in added]
-        gone = [path for path, each in found.items() if each["texts"] in filled]
-    else:
-        _check_unchanged(table, write, found, place)
-        gone = list(write.removed)
-    now = SystemClock().wall_ms()
-    return [
-        RemoveAction(unquote(path), write.changes_data, now, found[path]["size_bytes"], found[path]["texts"])
-        for path in gone
-    ]
-
-
-def _check_unchanged(table: Any, write: TableWrite, found: Mapping[str, Any], place: str) -> None:
-    """Raise JobExecutionError where another writer has changed what a job has read."""
-    if any(path not in found for path in write.removed):
-        raise JobExecutionError(
-            f"{place}: another writer has removed files of version {write.version} that this job rewrites; nothing was"
-            " changed: run it again"
-        )
-    if write.changes_data and table.version() != write.version:
-        before = library(_CALL).DeltaTable(place, version=write.version, storage_options=storage_options(place))
-        if {each["path"] for each in table_files(before)} != set(found):
-            raise JobExecutionError(
-                f"{place}: another writer has changed rows since version {write.version}, with which this job has"
-                " compared its own; nothing was changed: run it again"
-            )
+        return [each for each in found.values() if each["texts"] in filled]
+    check_unchanged(write, place, table.version(), {file_place(place, path) for path in write.removed})
+    return [found[path] for path in write.removed]
 
 
 def table_files(table: Any) -> list[dict[str, Any]]:
@@ -258,7 +240,7 @@ def table_files(table: Any) -> list[dict[str, Any]]:
     for key in table.metadata().partition_columns:
         values = pc.struct_field(found.column("partition"), [found.column("partition").type.get_field_index(key)])
         for row, text in zip(rows, pc.cast(values, pa.string()).to_pylist(), strict=True):
-            row.setdefault("texts", {})[key] = _log_text(text, key, known)
+            row.setdefault("texts", {})[key] = log_text(text, key, known)
     return [{"texts": {}, **row} for row in rows]
 
 
@@ -272,7 +254,7 @@ def _facts(
         "files_removed": removed,
     }
     for file in output.files:
-        for name, count in _written(file).get("counts", {}).items():
+        for name, count in written_file(file).counts.items():
             facts[name] = int(facts.get(name, 0)) + count
     return facts
 
@@ -295,4 +277,5 @@ def committed_files(place: str, job_id: JobId) -> set[str]:
         return set()
     folder = f"{place}/drey-{job_id}"
     walked = file_system_of(folder).walk(folder)
-    return {f"{inside}/{name}".removeprefix(f"{folder}/") for inside, _, names in walked for name in names}
+    found = {f"{inside}/{name}".removeprefix(f"{folder}/") for inside, _, names in walked for name in names}
+    return {name for name in found if not name.endswith(PLACES)}

@@ -30,10 +30,10 @@ from engine.records.arrow_functions import pc
 
 #: versions that are kept, each with what the log says of all its files
 _KEPT_MAX: Final = 8
-#: versions of protocol by which each feature is implied, and those that are told one by one
+#: features that are known, or are those of columns whose type is refused
 _READER_FEATURES: Final = frozenset(
     {"columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint"}
-    | {"vacuumProtocolCheck"}
+    | {"vacuumProtocolCheck", "variantType"}
 )
 _READER_VERSION_MAX: Final = 3
 

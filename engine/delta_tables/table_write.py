@@ -5,10 +5,31 @@ Held by: tests/delta_tables/test_write_delta.py
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+from uuid import UUID
 
 import msgspec
+
+from engine.commit.decision import DecidedFile
+from engine.files.hive import values_of
+from engine.ids import JobId
+
+#: ending of a file beside a written one: places of rows of the table that are deleted
+PLACES: Final = ".deleted"
+
+
+def change_file(path: str) -> str:
+    """Return the name of the file of changes of a written one.
+
+    It lies in the folder of the job, and not in one of a partition: deltalake does not decode the paths of changes.
+    """
+    return f"{path.rpartition('/')[2].removesuffix('.parquet')}.changes.parquet"
+
+
+def vector_file(job_id: JobId) -> str:
+    """Return the name of the file of a job's deletion vectors, in its folder."""
+    return f"deletion_vector_{UUID(hex=str(job_id))}.bin"
 
 
 class TableWrite(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,6 +57,42 @@ class TableWrite(msgspec.Struct, frozen=True, omit_defaults=True):
     changes_data: bool = True
     #: flag of rows that have the columns of a merge
     merges: bool = False
+    #: flag of a merge that deletes rows by their places
+    deletes_rows: bool = False
+    #: flag of a merge that writes its changes for the change data feed
+    keeps_changes: bool = False
+    #: rows of the files that go, each of which is to be once among those that are written or deleted; None: any
+    row_count: int | None = None
+
+
+class WrittenFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The report of a writer about its file, as JSON."""
+
+    #: statistics of the log
+    statistics: str = ""
+    #: rows of each action of a merge
+    counts: dict[str, int] = {}
+    #: flag of a file beside it, with places of rows that are deleted
+    has_places: bool = False
+    #: bytes of a file of changes beside it, 0: there is none
+    change_bytes: int = 0
+
+
+def written_file(file: DecidedFile) -> WrittenFile:
+    """Return the report about a file."""
+    return msgspec.json.decode(file.statistics, type=WrittenFile) if file.statistics else WrittenFile()
+
+
+def partition_values(file: DecidedFile, write: TableWrite) -> dict[str, str | None]:
+    """Return the values of a file's partition, as texts of the log."""
+    values = {key: log_text(text, key, write.schema) for key, text in values_of(file.folder)} if file.folder else {}
+    return {key: values.get(key) for key in write.partition_by}
+
+
+def log_text(text: str | None, key: str, schema: Mapping[str, Any]) -> str | None:
+    """Return the text of a partition's value as the log has it: a moment is one of UTC without a mark."""
+    kind = next((field["type"] for field in schema["fields"] if field["name"] == key), "")
+    return text.removesuffix("Z") if text is not None and kind == "timestamp" else text
 
 
 def required_names(schema: dict[str, Any], keys: Collection[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """MergedRows: the rows that a merge writes into a file, and what it says of others in its columns.
 
     merged = MergedRows(schema)      of a file that is written; merged.schema has the columns of the table alone
-    merged.left(batch)               the rows that are written: all but those that are deleted
+    merged.left(batch)               the rows that are written: all but those that are deleted, and images of before
     merged.counts                    rows inserted, updated and deleted
     merged.deleted                   places of rows that are deleted, by their files, as Roaring bitmaps
 
@@ -41,7 +41,7 @@ class MergedRows:
         if self._has_places:
             self._note_places(batch.column(FILE), batch.column(POSITION))
         rows = batch.select(self.schema.names)
-        mask = pc.not_equal(actions, scalar_of(DELETED, actions.type))
+        mask = pc.less(actions, scalar_of(DELETED, actions.type))
         return rows if mask.true_count == len(mask) else kept_rows(rows, mask)
 
     def _note_places(self, files: pa.Array, positions: pa.Array) -> None:

@@ -65,6 +65,16 @@ class TableVersion(Protocol):
         """Whether a merge deletes rows by their places in files (merge-on-read), in place of writing files anew."""
         ...
 
+    @property
+    def checks_matches(self) -> bool:
+        """Whether a commit of rows refuses those of a merge in which one of the table is there twice."""
+        ...
+
+    @property
+    def keeps_changes(self) -> bool:
+        """Whether a merge has rows as they were before an update, too (``merge_action.PREIMAGE``)."""
+        ...
+
     def files(self) -> Sequence[TableFile]:
         """Return the files."""
         ...
@@ -87,6 +97,10 @@ class TableVersion(Protocol):
         """
         ...
 
+    def row_count(self, paths: Collection[str]) -> int | None:
+        """Return the number of rows of some files; None: not known of all."""
+        ...
+
     def rewrite(
         self,
         removed: Sequence[str],
@@ -94,6 +108,7 @@ class TableVersion(Protocol):
         *,
         merges: bool,
         changes_data: bool,
+        row_count: int | None = None,
     ) -> TableOutput:
         """Return the output of rows that go into the place of files.
 
@@ -102,6 +117,7 @@ class TableVersion(Protocol):
             looked_for: lowest and highest value of columns in all rows that the job has looked for: other writers may
                 change rows beyond them meanwhile. None: it has looked at all rows.
             merges: whether rows have the columns of a merge.
+            row_count: rows with an action of the table's rows; with others nothing is committed. None: any.
             changes_data: whether the table has other rows then.
         """
         ...

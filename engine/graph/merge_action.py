@@ -1,6 +1,6 @@
 """The columns of rows that a merge sends to a sink, by which it knows what becomes of them; they are not written.
 
-    ACTION       KEPT, INSERTED, UPDATED, DELETED
+    ACTION       KEPT, INSERTED, UPDATED, DELETED, PREIMAGE
     FILE         with merges that delete rows by their places: the file of the row that an UPDATED or DELETED one is of,
     POSITION     and its place there; a row that is UPDATED is written as a new one then, and the old one deleted
 
@@ -16,5 +16,9 @@ FILE: Final = "target file"
 POSITION: Final = "target position"
 #: a row as it was, a new one, one with other values, and one that goes, which is not written
 KEPT, INSERTED, UPDATED, DELETED = range(4)
+#: a row of the source alone, which no clause wants; it reaches no sink
+IGNORED = 4
+#: a row as it was before an update, for tables that keep their changes; it is written beside them alone
+PREIMAGE = 5
 #: facts of an output, by action
 COUNTED: Final = {INSERTED: "rows_inserted", UPDATED: "rows_updated", DELETED: "rows_deleted"}

@@ -67,6 +67,21 @@ def test_clauses_with_conditions_and_expressions(env, tmp_path):
     ]
 
 
+def test_a_row_that_matches_and_does_not_change_is_not_inserted(env, tmp_path):
+    place = table_at(tmp_path / "t", {"id": [1], "v": [1]}, {"id": [2], "v": [2]})
+    result = source(env, id=[1, 2, 3], v=[10, 20, 30]).merge_into(
+        delta(place), "id", {"set": {"v": col("source.v")}, "where": col("source.v") < 15}
+    )
+    assert result[:3] == (1, 1, 0)
+    assert rows_of(place) == [{"id": 1, "v": 10}, {"id": 2, "v": 2}, {"id": 3, "v": 30}]
+
+
+def test_more_keys_than_are_looked_up_first(env, tmp_path):
+    place = table_at(tmp_path / "t", {"id": list(range(9000))}, {"id": [9001]}, {"id": [9999]})
+    rows = source(env, id=[*range(9000), 9001])
+    assert rows.merge_into(delta(place), "id", "update", "ignore") == (0, 9001, 0, 2, 3)
+
+
 def test_matched_rows_are_deleted(env, tmp_path):
     place = table_at(tmp_path / "t", {"id": [1, 2, 3]}, {"id": [7]})
     assert source(env, id=[1, 7, 9]).merge_into(delta(place), "id", "delete", "ignore") == (0, 0, 2, 2, 2)
@@ -183,9 +198,6 @@ def test_words(env, tmp_path):
             rows.merge_into(delta(place), **arguments)
     with pytest.raises(PlanError, match="no Delta table"):
         rows.merge_into(delta(tmp_path / "nothing"), "id")
-    deltalake.DeltaTable(place).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
-    with pytest.raises(NotYetSupportedError, match="change data feed"):
-        rows.merge_into(delta(place), "id")
 
 
 def test_spark_does_not_merge(tmp_path):

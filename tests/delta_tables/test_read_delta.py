@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import Environment, col, count
-from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError
+from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError, ResourceError
 from tests.delta_tables.handmade import HandmadeTable, field
 
 deltalake = pytest.importorskip("deltalake")
@@ -298,11 +298,18 @@ def test_joins_leave_out_rows_where_they_are_read(env, tmp_path):
 
 
 def test_features_that_are_not_known_are_refused_by_name(env, tmp_path):
-    table = HandmadeTable(tmp_path / "t", [field("k", "long")], features=["variantType"])
-    table.add(pa.table({"k": [1]}), "a.parquet")
-    table.commit()
-    with pytest.raises(NotYetSupportedError, match="variantType"):
-        env.read_delta(tmp_path / "t")
+    for number, (features, data_type, error, match) in enumerate(
+        [
+            (["variantShredding-preview"], "long", NotYetSupportedError, "variantShredding-preview"),
+            (["variantType"], "variant", NotYetSupportedError, "'k' has the type variant"),
+            (["anUnknownFeature"], "long", ResourceError, "anUnknownFeature"),
+        ]
+    ):
+        table = HandmadeTable(tmp_path / str(number), [field("k", data_type)], features=features)
+        table.add(pa.table({"k": [1]}), "a.parquet")
+        table.commit()
+        with pytest.raises(error, match=match):
+            env.read_delta(tmp_path / str(number))
 
 
 def test_a_file_that_a_vacuum_removed_is_told(env, tmp_path):

@@ -72,7 +72,7 @@ CONFINED = {
     "deltalake": frozenset({"delta_tables"}),
     "pyiceberg": frozenset({"iceberg_tables"}),
     "pyiceberg_core": frozenset({"expressions"}),
-    "pyroaring": frozenset({"formats", "iceberg_tables"}),
+    "pyroaring": frozenset({"delta_tables", "formats", "iceberg_tables"}),
     "duckdb": frozenset[str](),
     "polars": frozenset({"api"}),
     "aiohttp": frozenset({"rpc"}),

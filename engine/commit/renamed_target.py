@@ -53,6 +53,9 @@ class RenamedTarget(StoreTarget):
             )
         super().check(spec, output)
 
+    def _try_conditions(self, path: str) -> None:
+        """Do nothing: these servers have no conditions, and a rename is the switch."""
+
     def publish(
         self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None], *, is_durable: bool
     ) -> Mapping[str, int | str]:

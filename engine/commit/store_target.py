@@ -92,12 +92,16 @@ class StoreTarget(OutputTarget):
         try:
             # First of all: what a killed process leaves beside its owner can be swept.
             self.adopt(staging, job_id, cluster)
-            objects_of(staging.path).require_conditions(staging.path)
-        except PlanError:
-            _remove_staging(staging.path)
-            raise
+            self._try_conditions(staging.path)
         except OSError as error:
             raise PlanError(f"output {staging.output} cannot be written: {error.strerror or error}") from error
+
+    def _try_conditions(self, path: str) -> None:
+        try:
+            objects_of(path).require_conditions(path)
+        except PlanError:
+            _remove_staging(path)
+            raise
 
     def adopt(self, staging: Staging, job_id: JobId, cluster: str) -> None:
         """Become the owner of the staging prefix."""

@@ -91,8 +91,10 @@ def test_a_url_of_a_file_is_a_path(table, begin):
 
 
 def test_urls_of_other_places_are_refused_by_name(table):
-    with pytest.raises(PlanError, match=r"^read_csv\('hdfs://bucket/a.csv'\): hdfs:// is no place .* copy the data"):
-        expand_paths("hdfs://bucket/a.csv", "read_csv")
+    with pytest.raises(
+        PlanError, match=r"^read_csv\('gopher://bucket/a.csv'\): gopher:// is no place .* copy the data"
+    ):
+        expand_paths("gopher://bucket/a.csv", "read_csv")
     with pytest.raises(PlanError, match=r"'server' is another host; .* file:///"):
         expand_paths("file://server/a.csv", "read_csv")
 

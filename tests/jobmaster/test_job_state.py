@@ -31,6 +31,7 @@ _DOING = {
     "job_calls",
     "job_commit",
     "job_journal",
+    "journal_files",
     "job_master",
     "output_steps",
     "reattachment",

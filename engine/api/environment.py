@@ -36,6 +36,7 @@ from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
+from engine.api.udfs import Udf, udf
 from engine.api.uncaught_errors import report_uncaught
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.api.written_places import placed_errors
@@ -84,6 +85,7 @@ class Environment(SourceCalls, HasOtherNames):
             report_uncaught()
         self._sinks: list[LogicalNode] = []
         self._tables: dict[str, DataSet] = {}
+        self._functions: dict[str, Udf] = {}
         self._catalogs: dict[str, Any] = {}
         self._bad_row_paths: set[str] = set()
         self._folder: ProcessFolder | None = None
@@ -165,6 +167,22 @@ class Environment(SourceCalls, HasOtherNames):
     def tables(self) -> Mapping[str, DataSet]:
         """Data sets that are registered, by name."""
         return self._tables
+
+    def register_function(self, name: str, function: Any) -> None:
+        """Give a Python function a name for SQL: one made with ``udf``, or one whose return type is hinted.
+
+        The name is found in any case. It has priority over a function of SQL with the name.
+        """
+        if not isinstance(name, str) or not name.isidentifier():
+            raise SchemaError(f"register_function({name!r}): expected a name of letters, digits and _")
+        if not callable(function):
+            raise SchemaError(f"register_function({name!r}, {function!r}): expected a function, or udf(...)(function)")
+        self._functions[name.lower()] = function if isinstance(function, Udf) else udf(function)
+
+    @property
+    def functions(self) -> Mapping[str, Udf]:
+        """Functions that are registered for SQL, by name in lower case."""
+        return self._functions
 
     def attach(self, name: str, catalog: Any) -> None:
         """Give a catalog of Iceberg, as ``read_iceberg`` takes it, a name for SQL: ``FROM name.db.table``."""

@@ -24,7 +24,8 @@ from sqlglot import exp
 from engine.api.data_set import DataSet
 from engine.api.expression import Expr
 from engine.api.expressions import col
-from engine.errors import PlanError
+from engine.api.udfs import Udf
+from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.infer import infer_type
 from engine.formats.table_target import TableTarget
 from engine.graph.expression import ColumnRef, Expression, Over, has_window, replaced
@@ -57,6 +58,8 @@ class Session:
     bind_query: Callable[[exp.Expr, Context], Bound]
     moment: datetime
     parameters: Sequence[Any] | Mapping[str, Any] | None = None
+    #: functions of the user, by name in lower case
+    functions: Mapping[str, Udf] = field(default_factory=dict)
     #: function from the name of a table to the table that a statement may change; None for one that does not change
     target: Callable[[exp.Table], TableTarget | None] = lambda _: None
     names: ColumnNames = field(default_factory=ColumnNames)
@@ -165,6 +168,8 @@ class Frame:
         #: description of the place that takes no aggregate, for errors
         self.place = ""
         self._resolving: list[str] = []
+        #: columns that functions of the user have made, by their call
+        self._called: dict[Expression, str] = {}
         self._types: dict[int, tuple[Any, pa.DataType]] = {}
 
     def unique(self, name: str) -> str:
@@ -214,6 +219,15 @@ class Frame:
         made = self.unique(name)
         self.data = self.data.with_columns(**{made: value})
         return made
+
+    def called(self, call: Expr) -> Expr:
+        """Return the call of a function of the user: a column, made once. Raises: NotYetSupportedError in a join."""
+        if self.pair is not None or self.beside is not None:
+            raise NotYetSupportedError("functions of Python in conditions of joins and between queries")
+        name = self._called.get(call.expression)
+        if name is None or name not in self.data.columns:
+            name = self._called[call.expression] = self.with_column(call, "call")
+        return col(name)
 
     # names -----------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ Held by: tests/sql/test_function_calls.py
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from sqlglot import exp
 from engine.api.expression import Expr
 from engine.api.expressions import lit
 from engine.api.row_functions import coalesce
+from engine.api.udfs import Udf
 from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.function_table import is_deterministic
 from engine.records.plain_scalars import scalar_of as arrow_scalar
@@ -93,13 +95,16 @@ class Row(NamedTuple):
 
 def called(binder: Binder, node: exp.Expr, name: str, given: list[Expr]) -> Expr:
     """Return a call. Raises: PlanError for a name or arguments that no function has."""
+    functions = binder.frame.session.functions
+    if name in functions:
+        return binder.frame.called(_of_user(name, functions[name], given))
     if name in LAMBDA_NAMES:
         raise PlanError(f"{name}() takes a list and a function, as in {name}(l, x -> x + 1)")
     row = _ROWS.get(name)
     if row is None:
         if name in REFUSED:
             raise NotYetSupportedError(f"no function {name}; {REFUSED[name]}")
-        raise PlanError(f"no function {name}{did_you_mean(name, (*FUNCTION_NAMES, *_ROWS))}")
+        raise PlanError(f"no function {name}{did_you_mean(name, (*functions, *FUNCTION_NAMES, *_ROWS))}")
     if not row.least <= len(given) <= row.most:
         raise PlanError(f"{name}() has {len(given)} arguments here and takes {_counts(row)}")
     types = [binder.type_of(one) for one in given]
@@ -116,6 +121,19 @@ def called(binder: Binder, node: exp.Expr, name: str, given: list[Expr]) -> Expr
             raise PlanError(f"{name}(): {detail}" if detail else str(error)) from None
         shown = ", ".join(map(shown_type, types))
         raise PlanError(f"no function has these types of arguments: {name}({shown})") from None
+
+
+def _of_user(name: str, function: Udf, given: list[Expr]) -> Expr:
+    """Return a call of a function of the user. Raises: PlanError for more or fewer arguments than it takes."""
+    try:
+        parameters = inspect.signature(function.function)
+    except (TypeError, ValueError):  # a function that tells nothing about itself
+        return function(*given)
+    try:
+        parameters.bind(*given)
+    except TypeError as error:
+        raise PlanError(f"{name}{parameters}: {error}") from None
+    return function(*given)
 
 
 def _is_about_types(error: SchemaError) -> bool:

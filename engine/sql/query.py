@@ -82,6 +82,7 @@ def query_data_set(
         bind_query=bind_query,
         moment=datetime.now(UTC),
         parameters=parameters,
+        functions=environment.functions,
         target=lambda node: changing_table(environment, node, table),
     )
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("start", ["warm", "cold"])
 def test_a_function_in_a_process_without_descriptors_is_refused_by_the_machine_or_runs(start):
     done = subprocess.run(

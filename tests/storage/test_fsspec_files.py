@@ -68,6 +68,7 @@ def test_files_are_written_found_read_and_deleted(files, root):
         files.read(f"{root}/a.csv")
 
 
+@pytest.mark.thorough
 def test_a_large_file_is_written_in_parts_and_read_in_ranges(files, root):
     path = f"{root}/large"
     with files.create(path) as output:

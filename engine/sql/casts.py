@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.expressions import lit, when
+from engine.api.row_functions import struct
 from engine.errors import DataError, PlanError, SchemaError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of as arrow_scalar
@@ -52,6 +53,10 @@ def cast(value: Expr, source: pa.DataType, wanted: pa.DataType, tried: bool = Fa
         raise PlanError("a number as a date or a time; write from_unixtime(seconds), make_date(y, m, d)")
     if pa.types.is_string(source) or pa.types.is_large_string(source):
         return _of_text(value, source, wanted, tried)
+    if pa.types.is_nested(source) and pa.types.is_nested(wanted):
+        if _is_row(source) and pa.types.is_struct(wanted) and wanted.num_fields == source.num_fields:
+            return _of_row(value, source, wanted, tried)
+        _check_fields(source, wanted)
     if tried:
         return rounded(value, source, wanted).try_cast(wanted)
     if pa.types.is_floating(wanted) and source in _WIDE_INTEGERS:
@@ -64,6 +69,40 @@ def cast(value: Expr, source: pa.DataType, wanted: pa.DataType, tried: bool = Fa
         zoned = value if source.tz == wanted.tz else value.cast(pa.timestamp(source.unit, wanted.tz))
         return zoned.dt.epoch(wanted.unit).cast(pa.timestamp(wanted.unit)).cast(wanted)
     return rounded(value, source, wanted).cast(wanted)
+
+
+def _is_row(source: pa.DataType) -> bool:
+    """Return whether a type is one of row(...), whose fields have no names of their own."""
+    return bool(pa.types.is_struct(source)) and [one.name for one in source] == [
+        f"c{place}" for place in range(source.num_fields)
+    ]
+
+
+def _of_row(value: Expr, source: pa.DataType, wanted: pa.DataType, tried: bool) -> Expr:
+    """Return the values of a row as those of a struct, by their places."""
+    pairs = zip(source, wanted, strict=True)
+    fields = {new.name: cast(value.field(old.name), old.type, new.type, tried) for old, new in pairs}
+    return struct(**fields)
+
+
+def _check_fields(source: pa.DataType, wanted: pa.DataType) -> None:
+    """Raise PlanError where a struct in a type has not the fields of another one: their values would be lost."""
+    if pa.types.is_struct(source) and pa.types.is_struct(wanted):
+        names, others = [one.name for one in source], [one.name for one in wanted]
+        if {one.lower() for one in names} != {one.lower() for one in others}:
+            raise PlanError(
+                f"a struct of {', '.join(names)} as one of {', '.join(others)}; write {{'name': value, ...}}"
+            )
+    elif not (pa.types.is_list(source) and pa.types.is_list(wanted)):
+        return
+    for one, other in zip(_inner(source), _inner(wanted), strict=False):
+        _check_fields(one, other)
+
+
+def _inner(data_type: pa.DataType) -> list[pa.DataType]:
+    if pa.types.is_list(data_type):
+        return [data_type.value_type]
+    return [one.type for one in sorted(data_type, key=lambda field: field.name.lower())]
 
 
 def rounded(value: Expr, source: pa.DataType, wanted: pa.DataType) -> Expr:

@@ -34,6 +34,8 @@ _KEYWORD_TEXT: Final = """
     PRECEDING FOLLOWING UNBOUNDED EXISTS QUALIFY
 """
 _KEYWORDS: Final = tuple(_KEYWORD_TEXT.split())
+#: functions whose arguments have names
+_BY_NAME: Final = ("struct_pack", "struct_insert")
 _BEGIN: Final = ("", "(", "PIVOT", "UNPIVOT", "TABLE")
 
 
@@ -109,7 +111,17 @@ def parsed(text: str) -> exp.Expr:
     (statement,) = found
     assert statement is not None, "there is a statement"
     statement.meta["text"] = text
+    if ":=" in text or "=>" in text:
+        _check_names(statement, text)
     return statement
+
+
+def _check_names(statement: exp.Expr, text: str) -> None:
+    """Raise PlanError for a function that is given arguments by their names, and knows places alone."""
+    for node in statement.find_all(exp.PropertyEQ, exp.Kwarg):
+        call = node.parent
+        if isinstance(call, exp.Anonymous) and call.name.lower() not in _BY_NAME:
+            raise PlanError(sentence(node, f"{call.name}() takes its arguments by their places, not by names", text))
 
 
 def place_of(node: exp.Expr) -> int | None:

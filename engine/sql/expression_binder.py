@@ -317,6 +317,9 @@ class Expressions(Conditions):
             raise NotYetSupportedError(self.said(node, said))
         if name == "struct_pack":
             return self._struct(node)
+        if name == "array" and any(isinstance(one.unnest(), exp.Query) for one in given):
+            said = "ARRAY(SELECT ...); write (SELECT list(x) FROM (SELECT ...) AS q (x))"
+            raise NotYetSupportedError(self.said(node, said))
         if any(isinstance(one, exp.Lambda) for one in given):
             if name in LAMBDA_NAMES:
                 return lambda_call(self, node)

@@ -50,6 +50,9 @@ def bounds(node: exp.Expr, context: Context) -> tuple[exp.Order | None, int | No
             raise NotYetSupportedError(sentence(node, said, context.session.text))
         count = _number(limit.args.get("count") or exp.Literal.number(1), "LIMIT", context)
     elif limit is not None:
+        options = limit.args.get("limit_options")
+        if options is not None and options.args.get("percent"):
+            raise NotYetSupportedError(sentence(node, "LIMIT of a share of the rows", context.session.text))
         count = _number(limit.expression, "LIMIT", context)
     return (
         node.args.get("order"),

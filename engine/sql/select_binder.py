@@ -10,6 +10,7 @@ Held by: tests/sql/test_queries.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlglot import exp
 
@@ -31,6 +32,9 @@ from engine.sql.lateral_binder import list_of, parts_of, zipped
 from engine.sql.ordering import bounds, in_order, order_key, ordinal
 from engine.sql.scopes import Named, matching
 from engine.sql.select_list import Item, expanded, is_unnest
+
+#: names of the list of SELECT that one GROUP BY spells out, names within them included
+_NAMES_MAX: Final = 1000
 
 
 def bind_select(node: exp.Select, context: Context, is_whole: bool) -> Bound:
@@ -275,6 +279,7 @@ class _Select:
         grouping = Grouping(binder)
         sets: list[list[str]] | None = None
         if group is not None:
+            self._spell_out(group)
             plain = self._keys(group)
             if group.args.get("totals"):
                 raise NotYetSupportedError(
@@ -307,6 +312,20 @@ class _Select:
                 continue
             keys.append(node)
         return keys
+
+    def _spell_out(self, group: exp.Group) -> None:
+        """Put the expressions of the list of SELECT in the place of their names, where no column has the name."""
+        frame, seen = self._frame, 0
+        waiting = list(group.find_all(exp.Column))
+        while waiting and seen < _NAMES_MAX:
+            column, seen = waiting.pop(), seen + 1
+            meant = frame.aliases.get(column.name.lower())
+            if meant is None or isinstance(meant, exp.Column) or column.args.get("table") is not None:
+                continue
+            if frame.find([column.this]) is None and not aggregates_in(meant):
+                spelled = meant.copy()
+                column.replace(spelled)
+                waiting += spelled.find_all(exp.Column)
 
     def _key(self, one: Item) -> exp.Expr:
         if one.node is not None:

@@ -44,6 +44,8 @@ def expanded(select: exp.Select, frame: Frame) -> Iterator[Item]:
                 raise PlanError(sentence(inner, said, text))
             yield from _starred(frame, inner.this, list(table.columns))
         elif isinstance(inner, exp.Anonymous) and inner.name.lower() == "columns":
+            if inner is not node:
+                raise NotYetSupportedError(sentence(inner, "COLUMNS(...) AS a name; write * RENAME (...)", text))
             yield from _matching(frame, inner)
         elif isinstance(node, exp.Alias):
             yield Item(node.alias, node.this, has_alias=True)

@@ -26,9 +26,9 @@ import pyarrow as pa
 from engine.api.expression import Expr
 from engine.api.expressions import col, count, lit, max_, min_
 from engine.api.merge_clauses import IN_SOURCE, IN_TARGET, SOURCE, TARGET, Clause, MergeClauses, Sides
-from engine.api.table_rows import table_rows
+from engine.api.table_rows import table_rows, with_images
 from engine.errors import ConfigurationError, DataError, JobExecutionError, SchemaError
-from engine.graph.merge_action import ACTION, FILE, IGNORED, INSERTED, KEPT, POSITION, PREIMAGE, UPDATED
+from engine.graph.merge_action import ACTION, FILE, IGNORED, INSERTED, KEPT, POSITION, UPDATED
 from engine.graph.plan import Source
 from engine.lowering.logical_node import LogicalNode
 
@@ -250,9 +250,7 @@ class _Merge:
         if not self._version.keeps_changes:
             return rows
         before = pairs.filter(col(ACTION) == UPDATED)
-        none = {name: lit(None, rows.schema.field(name).type) for name in facts}
-        image = none | {ACTION: lit(PREIMAGE, rows.schema.field(ACTION).type)}
-        return rows.union(before.select(**{name: col(TARGET + name) for name in names}, **image))
+        return with_images(rows, before.select(**{name: col(TARGET + name) for name in names}))
 
 
 def _renamed(rows: Any, side: str) -> Any:

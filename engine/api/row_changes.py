@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.api.merge_plan import MergeResult
-from engine.api.table_rows import table_rows
+from engine.api.table_rows import table_rows, with_images
 from engine.graph.merge_action import ACTION, DELETED, FILE, KEPT, POSITION, UPDATED
 from engine.graph.plan import Source
 from engine.lowering.logical_node import LogicalNode
@@ -58,6 +58,8 @@ def changed(
         columns[name] = new if version.deletes_rows else when(col(ACTION) == UPDATED).then(new).otherwise(col(name))
     places = [name for name in (ACTION, FILE, POSITION) if name in there.schema.names]
     rows = there.select(**columns, **{name: col(name) for name in places})
+    if version.keeps_changes and values is not None:
+        rows = with_images(rows, there.filter(col(ACTION) == UPDATED).select(*version.schema.names))
     output = version.rewrite(removed, merges=True, changes_data=True)
     facts = environment.run_to_sink(table_rows(rows._node, output, call), output.spec, call).outputs[0].facts
     inserted, updated, deleted = (int(facts.get(f"rows_{word}", 0)) for word in ("inserted", "updated", "deleted"))

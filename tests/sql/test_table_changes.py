@@ -126,6 +126,29 @@ def test_other_names_of_a_delta_table(env: Environment, tmp_path: Path) -> None:
     assert len(rows_of(env, name)) == 6
 
 
+@pytest.mark.parametrize("has_vectors", ["false", "true"])
+def test_changes_are_kept(env: Environment, tmp_path: Path, has_vectors: str) -> None:
+    pytest.importorskip("pyroaring")
+    place = tmp_path / "t"
+    properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": has_vectors}
+    rows = env.from_arrow(pa.table({"id": [1, 2, 3], "v": [1, None, 3], "p": ["a", "a", "b"]}))
+    rows.write_delta(place, partition_by="p", properties=properties)
+    env.execute()
+    assert counts(env.sql(f"UPDATE delta.\"{place}\" SET v = id + 10, p = 'c' WHERE id > 1")) == (0, 2, 0)
+    assert counts(env.sql(f'DELETE FROM delta."{place}" WHERE id = 2')) == (0, 0, 1)
+    assert counts(env.sql(f'UPDATE delta."{place}" SET v = 7 WHERE id > 9')) == (0, 0, 0)
+    found = env.read_changes(place, since=1).to_arrow().to_pylist()
+    names = ("_commit_version", "id", "_change_type", "v", "p")
+    assert sorted(tuple(row[name] for name in names) for row in found) == [
+        (1, 2, "update_postimage", 12, "c"),
+        (1, 2, "update_preimage", None, "a"),
+        (1, 3, "update_postimage", 13, "c"),
+        (1, 3, "update_preimage", 3, "b"),
+        (2, 2, "delete", 12, "c"),
+    ]
+    assert rows_of(env, f'delta."{place}"') == [(1, 1, "a"), (3, 13, "c")]
+
+
 @pytest.mark.parametrize(
     ("text", "error", "match"),
     [

@@ -27,6 +27,7 @@ from engine.delta_tables.library import library, storage_options, told
 from engine.delta_tables.table_types import physical_name, to_arrow
 from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError
 from engine.records.arrow_functions import pc
+from engine.storage.file_systems import file_system_of
 
 #: versions that are kept, each with what the log says of all its files
 _KEPT_MAX: Final = 8
@@ -69,7 +70,7 @@ def open_table(place: str, version: int | None, call: str, timestamp: datetime |
     with told(call, place):
         table = deltalake.DeltaTable(place, storage_options=storage_options(place), without_files=False)
         if timestamp is not None:
-            _load_timestamp(table, timestamp, call)
+            _load_timestamp(table, place, timestamp, call)
         elif version is not None and version != table.version():
             if version > table.version():
                 raise PlanError(f"{call}({place!r}): there is no version {version}; the last one is {table.version()}")
@@ -83,13 +84,22 @@ def open_table(place: str, version: int | None, call: str, timestamp: datetime |
     return table
 
 
-def _load_timestamp(table: Any, timestamp: datetime | str, call: str) -> None:
+def _load_timestamp(table: Any, place: str, timestamp: datetime | str, call: str) -> None:
     try:
         moment = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     except (TypeError, ValueError, AttributeError):
         raise ConfigurationError(f"{call}: timestamp={timestamp!r}: pass a datetime, or a text of ISO 8601") from None
     table.load_as_version(moment)
+    # Of a moment before all versions the library loads the first one. Its clock is that of the log's files.
+    first = f"{place}/_delta_log/{table.version():020d}.json"
+    found = file_system_of(first).find(first)
+    if found is not None and found.modified_ns // 10**6 > moment.timestamp() * 1000:
+        begin = datetime.fromtimestamp(found.modified_ns / 10**9, UTC).isoformat(timespec="milliseconds")
+        raise PlanError(
+            f"{call}({place!r}): the table had no version at {moment.isoformat()}; the first that is there, version"
+            f" {table.version()}, is of {begin}"
+        )
 
 
 def read_snapshot(

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -113,6 +114,11 @@ def test_versions(env, tmp_path):
     assert env.read_delta(place).count() == 3
     assert env.read_delta(place, version=0).to_arrow().to_pylist() == [{"v": 0}]
     assert env.read_delta(place, timestamp=datetime.datetime.now(UTC) + datetime.timedelta(days=1)).count() == 3
+    first = place / "_delta_log" / f"{0:020d}.json"
+    os.utime(first, (10**9, 10**9))
+    assert env.read_delta(place, timestamp="2001-09-09T01:46:40").to_arrow().to_pylist() == [{"v": 0}]
+    with pytest.raises(PlanError, match=r"had no version at 2001-09-09T01:46:39.*version 0, is of 2001-09-09T01:46:40"):
+        env.read_delta(place, timestamp="2001-09-09T01:46:39")
     with pytest.raises(PlanError, match="there is no version 7; the last one is 2"):
         env.read_delta(place, version=7)
     with pytest.raises(ConfigurationError, match="not both"):

@@ -163,10 +163,11 @@ def _new_metadata(catalog: Any, request: WriteRequest, rows: pa.Schema) -> Any:
             f"{_CALL}({request.table!r}): a table's name has its namespace before it: 'sales.orders'"
         )
     if not catalog.namespace_exists(namespace):
-        name = ".".join(namespace)
-        raise PlanError(
-            f"{_CALL}({request.table!r}): there is no namespace {name!r}; make it: catalog.create_namespace({name!r})"
-        )
+        name, folder = ".".join(namespace), getattr(catalog, "folder", "")
+        advice = f"catalog.create_namespace({name!r})"
+        if folder:
+            advice = f"it is the folder {'/'.join((folder, *namespace))!r}"
+        raise PlanError(f"{_CALL}({request.table!r}): there is no namespace {name!r}; make it: {advice}")
     schema = assign_fresh_schema_ids(iceberg_schema(rows, _CALL))
     ids = {field.name: field.field_id for field in schema.fields}
     fields = []

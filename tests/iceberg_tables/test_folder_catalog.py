@@ -18,7 +18,9 @@ _ROWS = pa.table({"id": [1, 2]})
 
 def test_tables_are_written_and_read_through_a_folder(env: Environment, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    FolderCatalog(str(lake)).create_namespace("sales")
+    with pytest.raises(PlanError, match=f"no namespace 'sales'; make it: it is the folder '{lake}/sales'"):
+        env.from_arrow(_ROWS).write_iceberg("sales.orders", str(lake))
+    (lake / "sales").mkdir(parents=True)
     env.from_arrow(_ROWS).write_iceberg("sales.orders", str(lake), partition_by="bucket(2, id)")
     env.execute()
     env.from_arrow(_ROWS).write_iceberg("sales.orders", str(lake), mode="append")

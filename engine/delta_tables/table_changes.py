@@ -15,7 +15,7 @@ import pyarrow as pa
 from engine.delta_tables.library import told
 from engine.delta_tables.log_actions import version_actions
 from engine.delta_tables.table_log import open_table
-from engine.errors import ConfigurationError, NotYetSupportedError
+from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
 
 _CALL = "read_changes"
 
@@ -25,6 +25,8 @@ def changed_rows(place: str, since: int) -> pa.RecordBatchReader:
     if isinstance(since, bool) or not isinstance(since, int) or since < 0:
         raise ConfigurationError(f"{_CALL}: since={since!r}: it is the number of a version")
     table = open_table(place, None, _CALL)
+    if since > table.version():
+        raise PlanError(f"{_CALL}({place!r}): there is no version {since}; the last one is {table.version()}")
     if table.metadata().configuration.get("delta.enableChangeDataFeed") != "true":
         raise NotYetSupportedError(
             f"{_CALL}({place!r}): the changes of a table without a change data feed; set its property"

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, col, delta
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 
 deltalake = pytest.importorskip("deltalake")
 pytest.importorskip("pyroaring")
@@ -72,3 +72,9 @@ def test_a_version_that_removes_files_with_vectors_is_refused(env, tmp_path):
     env.execute()
     with pytest.raises(NotYetSupportedError, match="version 2 changes files with deletion vectors"):
         env.read_changes(place, since=1)
+
+
+def test_versions_that_are_not_there(env, tmp_path):
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": [1]}), configuration=FEED)
+    with pytest.raises(PlanError, match="there is no version 99; the last one is 0"):
+        env.read_changes(tmp_path / "t", since=99)

@@ -56,7 +56,7 @@ def _check_files(place: str, since: int, last: int) -> None:
             if _ESCAPED.search(path):
                 raise NotYetSupportedError(
                     f"{_CALL}({place!r}): version {version} changes the file {path!r}, and reading changes of"
-                    " files whose paths have escaped characters, as of a partition's value; compare two versions by"
+                    " files whose paths have escaped characters, as in values of partitions; compare two versions by"
                     f" read_delta(..., version=...), or begin behind it, since={version + 1}"
                 )
         if any(file.get("deletionVector") for file in files):

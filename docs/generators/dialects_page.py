@@ -18,10 +18,13 @@ day of a week. What has no equal is refused by name. Errors have the line and co
 a column without an alias has the name that was written.
 
 Tests compare the forms of this page with the engine of the dialect: the same values, over rows with nulls. Snowflake,
-BigQuery and Trino are services; tests compare some thirty forms of each with what their documentation says.
+BigQuery and Trino are services; tests compare some forty forms of each with what their documentation says.
 
 * Means and quotients of decimals are doubles, also where the dialect has decimals.
 * Division by zero is null in Spark's dialect, as with `try_divide`, and no error.
+* Division of doubles by zero is infinite in the other dialects; that of integers is what it is in SQL of ours.
+* DATE + INTERVAL is a DATE, also where the dialect has a timestamp.
+* Doubles are written as texts without a fraction of zero (`1`, `1e+20`), and timestamps as `2024-02-29 13:05:09`.
 * An element beyond the end of a list is null.
 * Names are found in any case, and results keep the case of the data.
 """

@@ -8,7 +8,8 @@ query.py            text to data set
 attached.py         tables of catalogs that were attached; table_changes.py: MERGE, UPDATE and DELETE of tables
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 dialect.py          the dialect and its parser; places of what is wrong, names that are near
-other_dialects.py   queries in other dialects, written again in ours; dialect_repairs.py: forms that mean something else
+other_dialects.py   queries in other dialects, written again in ours; forms that mean something else:
+                    dialect_repairs.py by dialect, dialect_forms.py those that several share
 frames.py           what expressions of a SELECT look at; scopes.py: names of tables and columns
 query_binder.py     queries: sets, and the parts of others
 select_binder.py    one SELECT; select_list.py: its list, * and COLUMNS taken apart

@@ -11,14 +11,27 @@ Held by: tests/sql/dialects/test_duckdb.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from functools import reduce
 from typing import Any, Final
 
 from sqlglot import exp
 
 from engine.errors import NotYetSupportedError
-
-Repair = Callable[[Any], exp.Expr]
+from engine.sql.dialect_forms import (
+    Repair,
+    before_the_text,
+    call,
+    in_format,
+    is_within,
+    nothing_at_zero,
+    number,
+    numbers_between,
+    or_null,
+    part_of_list,
+    references,
+    refused,
+    to_whole,
+)
 
 _UNITS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
@@ -57,20 +70,12 @@ _TO_CHAR_PIECE: Final = re.compile(
 )
 
 
-def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=list(arguments))
-
-
 def _renamed(name: str) -> Repair:
-    return lambda node: _call(name, *[one for one in (node.this, node.args.get("expression")) if one is not None])
-
-
-def _number(value: int) -> exp.Expr:
-    return exp.Literal.number(value)
+    return lambda node: call(name, *[one for one in (node.this, node.args.get("expression")) if one is not None])
 
 
 def _formatted(pattern: str) -> Repair:
-    return lambda node: _call("strftime", node.this, exp.Literal.string(pattern))
+    return lambda node: call("strftime", node.this, exp.Literal.string(pattern))
 
 
 def _of_the_moment(node: exp.Expr) -> exp.Expr:
@@ -78,9 +83,7 @@ def _of_the_moment(node: exp.Expr) -> exp.Expr:
     unit = node.this.name.upper().rstrip("S")
     if unit in ("SECOND", "SECS", "SEC", "MILLISECOND"):
         per = 1_000_000 if unit.startswith("SEC") else 1000
-        return exp.Paren(
-            this=exp.Div(this=_part("microsecond", node), expression=_number(per), typed=False, safe=False)
-        )
+        return exp.Paren(this=exp.Div(this=_part("microsecond", node), expression=number(per), typed=False, safe=False))
     return _week_day(node, 0)
 
 
@@ -89,7 +92,7 @@ def _week_day(node: Any, first: int) -> exp.Expr:
     unit = node.this.name.upper()
     if unit in ("DOW", "DAYOFWEEK"):
         day = _part("dow", node)
-        return exp.Paren(this=exp.Add(this=day, expression=_number(first))) if first else day
+        return exp.Paren(this=exp.Add(this=day, expression=number(first))) if first else day
     names = {"DOW_ISO": "isodow", "DAYOFWEEK_ISO": "isodow", "DAYOFWEEKISO": "isodow", "DOY": "doy", "DAYOFYEAR": "doy"}
     return _part(names[unit], node) if unit in names else node
 
@@ -102,33 +105,38 @@ def _of_spark(node: exp.Expr) -> exp.Expr:
 _DAYS: Final = ("DOW", "DAYOFWEEK")
 
 
+def _of_bigquery(node: exp.Expr) -> exp.Expr:
+    if node.this.name.upper() == "WEEK" or isinstance(node.this, exp.WeekStart):
+        raise NotYetSupportedError("sql: EXTRACT(WEEK ...), whose weeks begin on Sunday; write ISOWEEK")
+    return _part("week", node) if node.this.name.upper() == "ISOWEEK" else _week_day(node, 1)
+
+
+def _of_trino(node: exp.Expr) -> exp.Expr:
+    names = {"DOW": "isodow", "DAY_OF_WEEK": "isodow", "DOY": "doy", "DAY_OF_YEAR": "doy"}
+    name = names.get(node.this.name.upper())
+    return node if name is None else _part(name, node)
+
+
 def _part(name: str, node: Any) -> exp.Expr:
-    return _call("date_part", exp.Literal.string(name), node.expression)
+    return call("date_part", exp.Literal.string(name), node.expression)
 
 
 def _more(name: str, amount: int) -> Repair:
     def repaired(node: exp.Expr) -> exp.Expr:
         given = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
-        return exp.Paren(this=exp.Add(this=_call(name, *given), expression=_number(amount)))
+        return exp.Paren(this=exp.Add(this=call(name, *given), expression=number(amount)))
 
     return repaired
-
-
-def _refused(said: str) -> Repair:
-    def refuse(node: exp.Expr) -> exp.Expr:
-        raise NotYetSupportedError(f"sql: {said}")
-
-    return refuse
 
 
 def _from_one(node: exp.Expr) -> exp.Expr:
     """Return a part of a text: place 0 is place 1."""
     start = node.args.get("start")
     if isinstance(start, exp.Literal):
-        node.set("start", _number(1) if start.name == "0" else start)
+        node.set("start", number(1) if start.name == "0" else start)
     elif start is not None and not (isinstance(start, exp.Neg) and isinstance(start.this, exp.Literal)):
-        zero = exp.EQ(this=start.copy(), expression=_number(0))
-        node.set("start", exp.If(this=zero, true=_number(1), false=start.copy()))
+        zero = exp.EQ(this=start.copy(), expression=number(0))
+        node.set("start", exp.If(this=zero, true=number(1), false=start.copy()))
     return node
 
 
@@ -137,7 +145,7 @@ def _in_unit(node: exp.Expr) -> exp.Expr:
     unit = node.args["unit"].name.upper()
     if not isinstance(node.args["unit"], exp.Literal | exp.Var):
         raise NotYetSupportedError("sql: trunc() and date_trunc() take a constant unit")
-    return _call("date_trunc", exp.Literal.string(_UNITS.get(unit, unit).lower()), node.this)
+    return call("date_trunc", exp.Literal.string(_UNITS.get(unit, unit).lower()), node.this)
 
 
 def _whole_units(node: exp.Expr) -> exp.Expr:
@@ -145,7 +153,7 @@ def _whole_units(node: exp.Expr) -> exp.Expr:
     unit = node.args.get("unit")
     if unit is None:
         return node
-    return _call("datesub", exp.Literal.string(unit.name.lower()), _plain(node.expression), _plain(node.this))
+    return call("datesub", exp.Literal.string(unit.name.lower()), _plain(node.expression), _plain(node.this))
 
 
 def _plain(node: exp.Expr) -> exp.Expr:
@@ -154,19 +162,14 @@ def _plain(node: exp.Expr) -> exp.Expr:
 
 def _cut(node: exp.Expr) -> exp.Expr:
     """Return a cast that cuts numbers off where it makes integers."""
-    if node.args["to"].this in exp.DataType.INTEGER_TYPES and not isinstance(node.this, exp.Literal | exp.Anonymous):
-        node.set("this", _call("cut_to_whole", node.this))
-    elif (
-        node.args["to"].this in exp.DataType.INTEGER_TYPES
-        and isinstance(node.this, exp.Literal)
-        and not node.this.is_string
-    ):
-        node.set("this", _number(int(float(node.this.name))))
-    return node
+    is_whole = node.args["to"].this in exp.DataType.INTEGER_TYPES
+    if is_whole and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        node.set("this", number(int(float(node.this.name))))
+    return to_whole("cut_to_whole")(node)
 
 
-def _texts(null: str | None) -> Repair:
-    """Return a repair of format(): texts in place of ``%s`` and ``%d``."""
+def _texts(null: str | None, is_null: bool = False) -> Repair:
+    """Return a repair of format(): texts in place of ``%s`` and ``%d``; null is a text, nothing, or makes all null."""
 
     def repaired(node: exp.Expr) -> exp.Expr:
         template = node.this
@@ -181,7 +184,10 @@ def _texts(null: str | None) -> Repair:
                 parts.append(exp.Coalesce(this=text, expressions=[exp.Literal.string(null)]) if null else text)
             elif piece:
                 parts.append(exp.Literal.string(piece.replace("%%", "%")))
-        return _call("concat", *(parts or [exp.Literal.string("")]))
+        parts = parts or [exp.Literal.string("")]
+        if not is_null:
+            return call("concat", *parts)
+        return exp.Paren(this=reduce(lambda one, other: exp.DPipe(this=one, expression=other, safe=True), parts))
 
     return repaired
 
@@ -192,15 +198,15 @@ def _similar(node: exp.Expr) -> exp.Expr:
     if not isinstance(pattern, exp.Literal):
         raise NotYetSupportedError("sql: SIMILAR TO takes a constant pattern; write regexp_like(s, ...)")
     written = re.sub(r"[%_.^$]", lambda one: {"%": ".*", "_": "."}.get(one[0], "\\" + one[0]), pattern.name)
-    return _call("regexp_full_match", node.this, exp.Literal.string(written))
+    return call("regexp_full_match", node.this, exp.Literal.string(written))
 
 
 def _list_of_text(node: exp.Expr) -> exp.Expr:
     """Return the parts of a text: an empty text has none."""
-    parts = _call("string_to_array", node.this, node.expression)
+    parts = call("string_to_array", node.this, node.expression)
     empty = exp.EQ(this=node.this.copy(), expression=exp.Literal.string(""))
     return exp.Case(
-        ifs=[exp.If(this=empty, true=_call("list_slice", parts.copy(), _number(2), _number(1)))], default=parts
+        ifs=[exp.If(this=empty, true=call("list_slice", parts.copy(), number(2), number(1)))], default=parts
     )
 
 
@@ -209,7 +215,7 @@ def _to_char(node: exp.Expr) -> exp.Expr:
     moment, template = (*node.expressions, None)[:2]
     if not isinstance(template, exp.Literal):
         raise NotYetSupportedError("sql: to_char() takes a constant format")
-    return _call("strftime", moment, exp.Literal.string(_pattern("to_char", template.name)))
+    return call("strftime", moment, exp.Literal.string(_pattern("to_char", template.name)))
 
 
 def _from_text(name: str, is_date: bool) -> Repair:
@@ -217,7 +223,7 @@ def _from_text(name: str, is_date: bool) -> Repair:
         text, template = (*node.expressions, None)[:2]
         if not isinstance(template, exp.Literal):
             raise NotYetSupportedError(f"sql: {name}() takes a text and a constant format")
-        found = _call("strptime", text, exp.Literal.string(_pattern(name, template.name)))
+        found = call("strptime", text, exp.Literal.string(_pattern(name, template.name)))
         return exp.cast(found, "date") if is_date else found
 
     return repaired
@@ -237,8 +243,8 @@ def _pattern(name: str, template: str) -> str:
 
 def _length(node: exp.Expr) -> exp.Expr:
     """Return the length of a list: that of an empty one is null."""
-    found = _call("len", node.this)
-    return exp.Nullif(this=found, expression=_number(0)) if node.args.get("expression") is not None else found
+    found = call("len", node.this)
+    return exp.Nullif(this=found, expression=number(0)) if node.args.get("expression") is not None else found
 
 
 def _joined_lists(node: exp.Expr) -> exp.Expr:
@@ -254,7 +260,7 @@ def _appended(node: exp.Expr) -> exp.Expr:
     whole, one = node.this, node.expression
     sides = (whole.copy(), one.copy()) if name == "list_append" else (one.copy(), whole.copy())
     alone = exp.If(this=exp.Is(this=whole, expression=exp.Null()), true=exp.Array(expressions=[one]))
-    return exp.Case(ifs=[alone], default=_call(name, *sides))
+    return exp.Case(ifs=[alone], default=call(name, *sides))
 
 
 def _both(node: exp.Expr) -> exp.Expr:
@@ -267,7 +273,7 @@ def _both(node: exp.Expr) -> exp.Expr:
         exp.If(this=exp.Is(this=one.copy(), expression=exp.Null()), true=other.copy())
         for one, other in ((first, second), (second, first))
     ]
-    return exp.Case(ifs=ifs, default=_call("list_concat", first, second))
+    return exp.Case(ifs=ifs, default=call("list_concat", first, second))
 
 
 def _columns_of(node: exp.Expr) -> exp.Expr:
@@ -283,6 +289,12 @@ def _columns_of(node: exp.Expr) -> exp.Expr:
     ):
         alias.set("columns", [alias.this.copy()])
     return node
+
+
+def _without_offset(node: exp.Expr) -> exp.Expr:
+    if node.args.get("offset"):
+        raise NotYetSupportedError("sql: UNNEST() WITH OFFSET, which counts from 0; write UNNEST() alone")
+    return _columns_of(node)
 
 
 def _rows_of_numbers(node: exp.Expr) -> exp.Expr:
@@ -323,7 +335,7 @@ def _by_name(names: dict[str, Repair]) -> Repair:
 
 
 def _called(name: str) -> Repair:
-    return lambda node: _call(name, *node.expressions)
+    return lambda node: call(name, *node.expressions)
 
 
 def _without_places(node: exp.Expr) -> exp.Expr:
@@ -336,20 +348,33 @@ def _without_places(node: exp.Expr) -> exp.Expr:
 
 #: functions of lists that mean something else where values are missing or repeated, and names of types
 _OF_LISTS: Final[dict[type[exp.Expr], Repair]] = {
-    exp.ArrayExcept: _refused("array_except() has each element once in this dialect"),
-    exp.ArrayRemove: _refused("array_remove() treats nulls otherwise in this dialect; write a list function"),
-    exp.ArrayCompact: _refused("array_compact(); write a filter of the elements that are not null"),
-    exp.Typeof: _refused("typeof() gives names of types of this dialect"),
+    exp.ArrayExcept: refused("array_except() has each element once in this dialect"),
+    exp.ArrayRemove: refused("array_remove() treats nulls otherwise in this dialect; write a list function"),
+    exp.ArrayCompact: refused("array_compact(); write a filter of the elements that are not null"),
+    exp.Typeof: refused("typeof() gives names of types of this dialect"),
 }
 _OF_SPARK_LISTS: Final[dict[type[exp.Expr], Repair]] = {
     **_OF_LISTS,
-    exp.ArrayPosition: _refused("array_position() is 0 for no element in this dialect, or counts from 0"),
+    exp.ArrayPosition: refused("array_position() is 0 for no element in this dialect, or counts from 0"),
     exp.Transform: _without_places,
     exp.ArrayFilter: _without_places,
+}
+_ROUNDED: Final[dict[type[exp.Expr], Repair]] = {
+    exp.Cast: to_whole("round_to_whole"),
+    exp.TryCast: to_whole("round_to_whole"),
+    exp.RegexpExtract: or_null,
+}
+#: functions of Spark and Trino
+_OF_JAVA: Final[dict[type[exp.Expr], Repair]] = {
+    exp.ArrayContains: is_within,
+    exp.ArraySlice: part_of_list,
+    exp.GenerateSeries: numbers_between,
+    exp.RegexpReplace: references,
 }
 _BEYOND_TWO: Final = "of a population in this dialect; skewness() and kurtosis() of ours are those of a sample"
 _SPARK: Final[dict[type[exp.Expr], Repair]] = {
     **_OF_SPARK_LISTS,
+    **_OF_JAVA,
     exp.Select: _views,
     exp.Table: _rows_of_numbers,
     exp.Extract: _of_spark,
@@ -360,21 +385,26 @@ _SPARK: Final[dict[type[exp.Expr], Repair]] = {
     exp.TimestampTrunc: _in_unit,
     exp.DateDiff: _whole_units,
     exp.TimestampDiff: _whole_units,
-    exp.MonthsBetween: lambda node: exp.Round(this=node, decimals=_number(8)),
-    exp.Kurtosis: _refused(f"kurtosis() is {_BEYOND_TWO}"),
-    exp.Skewness: _refused(f"skewness() is {_BEYOND_TWO}"),
+    exp.MonthsBetween: lambda node: exp.Round(this=node, decimals=number(8)),
+    exp.Kurtosis: refused(f"kurtosis() is {_BEYOND_TWO}"),
+    exp.Skewness: refused(f"skewness() is {_BEYOND_TWO}"),
     exp.IsNan: lambda node: exp.Coalesce(this=node, expressions=[exp.false()]),
     exp.Substring: _from_one,
     exp.Format: _texts("null"),
     exp.Cast: _cut,
-    exp.Quantile: lambda node: _call("quantile_cont", node.this, node.args["quantile"]),
-    exp.UnixToStr: lambda node: _call(
-        "strftime",
-        _call("from_unixtime", node.this),
-        exp.Literal.string(node.args["format"].name.replace("strict", "")),
+    exp.TryCast: _cut,
+    exp.GroupingId: lambda node: node if node.expressions else refused("grouping_id() without arguments")(node),
+    **dict.fromkeys((exp.TimeToStr, exp.StrToTime, exp.StrToUnix, exp.TsOrDsToDate), in_format()),
+    exp.Quantile: lambda node: call("quantile_cont", node.this, node.args["quantile"]),
+    exp.UnixToStr: in_format(
+        lambda node: call(
+            "strftime",
+            call("from_unixtime", node.this),
+            exp.Literal.string(node.args["format"].name.replace("strict", "")),
+        )
     ),
-    exp.Any: lambda node: _call("bool_or", node.this),
-    exp.Initcap: _refused("initcap() begins words behind blanks alone in this dialect, and behind every sign here"),
+    exp.Any: lambda node: call("bool_or", node.this),
+    exp.Initcap: refused("initcap() begins words behind blanks alone in this dialect, and behind every sign here"),
     exp.Anonymous: _by_name(
         {
             "weekday": _more("isodow", -1),
@@ -391,6 +421,7 @@ _POSTGRES: Final[dict[type[exp.Expr], Repair]] = {
     exp.Extract: _of_the_moment,
     exp.Format: _texts(None),
     exp.SimilarTo: _similar,
+    exp.Substring: before_the_text,
     exp.StringToArray: _list_of_text,
     exp.ArraySize: _length,
     exp.DPipe: _joined_lists,
@@ -399,7 +430,7 @@ _POSTGRES: Final[dict[type[exp.Expr], Repair]] = {
     exp.ArrayConcat: _both,
     exp.Unnest: _columns_of,
     exp.Table: _columns_of,
-    exp.Initcap: lambda node: _call("initcap", node.this),
+    exp.Initcap: lambda node: call("initcap", node.this),
     exp.Anonymous: _by_name(
         {
             "to_char": _to_char,
@@ -413,7 +444,7 @@ _DUCKDB: Final[dict[type[exp.Expr], Repair]] = {
     exp.ArrayPrepend: _appended,
     exp.ArrayConcat: _both,
     exp.Extract: lambda node: _week_day(node, 0),
-    exp.Initcap: lambda node: _call("initcap", node.this),
+    exp.Initcap: lambda node: call("initcap", node.this),
 }
 REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
     "duckdb": _DUCKDB,
@@ -422,6 +453,7 @@ REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
     "snowflake": {
         **_DUCKDB,
         **_OF_SPARK_LISTS,
+        **_ROUNDED,
         exp.Dayname: _formatted("%a"),
         exp.Monthname: _formatted("%b"),
         exp.Table: _columns_of,
@@ -429,19 +461,30 @@ REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
     "bigquery": {
         **_DUCKDB,
         **_OF_SPARK_LISTS,
-        exp.Extract: lambda node: _week_day(node, 1),
-        exp.Unnest: _columns_of,
+        **_ROUNDED,
+        exp.Extract: _of_bigquery,
+        exp.Format: _texts(None, is_null=True),
+        exp.Substring: _from_one,
+        exp.TimestampDiff: _whole_units,
+        exp.Unnest: _without_offset,
         exp.StrToDate: _with_its_year,
         exp.StrToTime: _with_its_year,
     },
     "trino": {
         **_DUCKDB,
         **_OF_SPARK_LISTS,
+        **_OF_JAVA,
+        **_ROUNDED,
+        exp.Extract: _of_trino,
+        exp.Format: _texts("null"),
+        exp.Repeat: refused("repeat(), which makes a list in this dialect"),
+        exp.Split: lambda node: refused("split() with a limit")(node) if node.args.get("limit") is not None else node,
+        exp.Substring: nothing_at_zero,
         exp.DateDiff: _whole_units,
         exp.DateTrunc: _in_unit,
         exp.TimestampTrunc: _in_unit,
-        exp.Kurtosis: _refused(f"kurtosis() is {_BEYOND_TWO}"),
-        exp.Skewness: _refused(f"skewness() is {_BEYOND_TWO}"),
+        exp.Kurtosis: refused(f"kurtosis() is {_BEYOND_TWO}"),
+        exp.Skewness: refused(f"skewness() is {_BEYOND_TWO}"),
     },
 }
 #: functions that sqlglot reads with a loss, and the repairs read themselves

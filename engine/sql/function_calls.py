@@ -66,6 +66,7 @@ from engine.sql.function_handlers import (
     plainly,
     positive_modulo,
     prepended,
+    round_to_whole,
     row,
     second,
     separated,
@@ -222,8 +223,9 @@ add("sign", 1, 1, own("sign"))
 add("ceiling", 1, 1, plainly(FUNCTIONS["ceil"]))
 add("pow", 2, 2, plainly(FUNCTIONS["power"]))
 add("log", 1, 2, lambda _b, _n, given: FUNCTIONS["log"](given[::-1]))
-# the casts to integers of dialects that cut numbers off
+# the casts to integers of dialects that cut numbers off, or round them otherwise
 add("cut_to_whole", 1, 1, cut_to_whole, True)
+add("round_to_whole", 1, 1, round_to_whole, True)
 add("isnan", 1, 1, cast_to(lambda given: given[0].is_nan(), pa.float64()))
 add("isinf", 1, 1, own("isinf"))
 add("isfinite", 1, 1, own("isfinite"))

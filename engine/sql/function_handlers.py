@@ -127,6 +127,11 @@ def cut_to_whole(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
     return FUNCTIONS["trunc"](given) if has_fraction else given[0]
 
 
+def round_to_whole(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return a float as a whole one, halves away from zero, and what is no float as it is."""
+    return FUNCTIONS["round"](given) if pa.types.is_floating(binder.type_of(given[0])) else given[0]
+
+
 def unit_of(given: Expr) -> str:
     """Return the unit that an argument names."""
     return unit_named(str(constant_of(given, "the unit of a call")))

@@ -26,7 +26,8 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
 
 from engine.errors import NotYetSupportedError, PlanError
 from engine.sql.dialect import of_parser, of_tokens, parsed
-from engine.sql.dialect_repairs import KEPT, REPAIRS, Repair
+from engine.sql.dialect_forms import Repair, refuse_names
+from engine.sql.dialect_repairs import KEPT, REPAIRS
 
 #: the dialect that needs no translation
 OURS: Final = "drey"
@@ -36,6 +37,7 @@ DIALECTS: Final = (OURS, "duckdb", "postgres", "spark", "snowflake", "bigquery",
 def translated(text: str, dialect: str) -> exp.Expr:
     """Return the one statement of a text in another dialect. Raises: PlanError, NotYetSupportedError."""
     statement = _read(text, dialect)
+    refuse_names(statement)
     _name_columns(statement, dialect)
     statement = _repaired(statement, REPAIRS[dialect])
     try:

@@ -128,6 +128,7 @@ rlike(s, 'l+')
 regexp(s, 'l+')
 regexp_like(s, 'l+')
 regexp_replace(s, 'l', 'L')
+regexp_replace(s, '(l+)', '<$1>')
 regexp_extract(s, '(\\\\w+) (\\\\w+)', 2)
 regexp_extract(s, '(\\\\w+)')
 regexp_extract_all(s, '([a-z])')
@@ -228,6 +229,10 @@ make_date(2024, 2, 29)
 date_format(m, 'yyyy/MM/dd HH:mm:ss')
 date_format(d, 'EEEE')
 date_format(d, 'MMM yy')
+date_format(m, 'HH:mm:ss.SSS')
+date_format(m, 'QQQ')
+date_format(m, 'u')
+to_date('05.01.2024', 'dd.LL.yyyy')
 unix_timestamp('2024-01-05 00:00:00')
 unix_timestamp('05.01.2024', 'dd.MM.yyyy')
 from_unixtime(0)
@@ -247,6 +252,8 @@ size(l)
 cardinality(l)
 array_size(l)
 array_contains(l, 2)
+array_contains(l, i)
+array_contains(array(1, NULL), 2)
 array_position(l, 2)
 array_sort(l)
 sort_array(l)
@@ -267,7 +274,10 @@ array_repeat(t, 2)
 concat(l, array(9))
 flatten(array(array(1), array(2, 3)))
 slice(l, 1, 2)
+slice(l, 2, 2)
+slice(l, -2, 2)
 sequence(1, 3)
+sequence(3, 1)
 sequence(1, 7, 2)
 reverse(l)
 array(n, k)
@@ -369,6 +379,7 @@ SELECT n FROM x MINUS SELECT k FROM x ORDER BY 1
 SELECT k, sum(n) FROM x GROUP BY ROLLUP (k) ORDER BY 1, 2
 SELECT k, sum(n) FROM x GROUP BY k WITH ROLLUP ORDER BY 1, 2
 SELECT k, sum(n) FROM x GROUP BY k WITH CUBE ORDER BY 1, 2
+SELECT k, grouping_id() FROM x GROUP BY ROLLUP (k) ORDER BY 1, 2
 SELECT k, sum(n) AS q FROM x GROUP BY k HAVING q > 2 ORDER BY k
 SELECT * EXCEPT (l, w, d, e, m) FROM x ORDER BY n
 SELECT * FROM VALUES (1, 'a'), (2, 'b') AS q (a, c) ORDER BY a
@@ -434,5 +445,10 @@ skewness(n)
 kurtosis(n)
 SELECT n, o, q FROM x LATERAL VIEW posexplode(l) y AS o, q ORDER BY n, o
 SELECT /*+ BROADCAST(b) */ a.n FROM x a JOIN x b ON a.n = b.k ORDER BY 1
+date_format(m, 'HH:mm:ss.SSS')
+date_format(m, 'QQQ')
+date_format(m, 'u')
+to_date('05.01.2024', 'dd.LL.yyyy')
+SELECT k, grouping_id() FROM x GROUP BY ROLLUP (k) ORDER BY 1, 2
 """.strip().splitlines()
 )

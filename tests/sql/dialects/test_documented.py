@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, PlanError
+from engine.errors import NotYetSupportedError
 from tests.sql.test_function_calls import plain
 
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -41,6 +42,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "MOD(7, 3)": 1,
         "EQUAL_NULL(NULL, NULL)": True,
         "REGEXP_REPLACE('aab', 'a', 'x')": "xxb",
+        "REGEXP_SUBSTR('abc', 'b')": "b",
+        "REGEXP_SUBSTR('abc', 'x')": None,
+        "CAST(2.5::DOUBLE AS INT)": 3,
     },
     "bigquery": {
         "7 / 2": 3.5,
@@ -70,6 +74,16 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "UPPER('a')": "A",
         "MOD(7, 3)": 1,
         "'it\\'s'": "it's",
+        "FORMAT('%s-%d', 'a', 1)": "a-1",
+        "FORMAT('%s-%d', 'a', NULL)": None,
+        "REGEXP_EXTRACT('abc', 'a(.)')": "b",
+        "REGEXP_EXTRACT('abc', 'x')": None,
+        "TIMESTAMP_DIFF(TIMESTAMP '2024-01-01 11:10:00', TIMESTAMP '2024-01-01 10:50:00', HOUR)": 0,
+        "EXTRACT(ISOWEEK FROM DATE '2024-02-29')": 9,
+        "SUBSTR('hello', 0, 2)": "he",
+        "CAST(CAST('2.5' AS FLOAT64) AS INT64)": 3,
+        "SAFE_CAST(CAST('-2.5' AS FLOAT64) AS INT64)": -3,
+        "STRUCT(1 AS a).a": 1,
     },
     "trino": {
         "7 / 2": 3,
@@ -98,8 +112,39 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "array_join(ARRAY['a', 'b'], '+')": "a+b",
         "concat('a', 'b')": "ab",
         "CAST('12' AS BIGINT)": 12,
+        "CAST(DOUBLE '2.5' AS BIGINT)": 3,
+        "format('%s-%d', 'a', 1)": "a-1",
+        "regexp_extract('abc', 'x')": None,
+        "regexp_replace('abc', '(b)', '<$1>')": "a<b>c",
+        "regexp_replace('abc', 'b', '\\$1')": "a$1c",
+        "slice(ARRAY[1, 2, 3, 4], 2, 2)": [2, 3],
+        "slice(ARRAY[1, 2, 3, 4], -2, 2)": [3, 4],
+        "slice(ARRAY[1, 2], -3, 2)": [],
+        "contains(ARRAY[1, NULL], 2)": None,
+        "sequence(3, 1)": [3, 2, 1],
+        "extract(DOW FROM DATE '2024-02-25')": 7,
+        "extract(DAY_OF_WEEK FROM DATE '2024-02-26')": 1,
+        "substr('hello', 0, 2)": "",
     },
 }
+
+#: what has another meaning here, or none: each ends in an error that names it
+REFUSED = [
+    ("bigquery", "SELECT x, o FROM UNNEST([7, 8]) x WITH OFFSET o", "WITH OFFSET"),
+    ("bigquery", "SELECT FORMAT('%05d', 42)", "format()"),
+    ("bigquery", "SELECT EXTRACT(WEEK FROM DATE '2024-02-29')", "EXTRACT(WEEK ...)"),
+    ("bigquery", "SELECT EXTRACT(WEEK(MONDAY) FROM DATE '2024-02-29')", "EXTRACT(WEEK ...)"),
+    ("trino", "SELECT split('a,b,c', ',', 2)", "split() with a limit"),
+    ("trino", "SELECT repeat('a', 2)", "repeat()"),
+    ("trino", "SELECT slice(ARRAY[1, 2], 0, 1)", "slice()"),
+    ("trino", "SELECT regexp_replace('a', 'a', '${name}')", "the replacement '${name}'"),
+    ("snowflake", "SELECT shorten(s => 'snow', n => 2)", "the argument s by its name"),
+    ("postgres", "SELECT make_interval(days => 3)", "the argument days by its name"),
+    ("duckdb", "SELECT lower(s := 'A')", "the argument s by its name"),
+    ("spark", "SELECT to_timestamp('2024', 'QQ')", "a format of moments with QQ"),
+    ("spark", "SELECT unix_timestamp('2024', 'QQ')", "a format of moments with QQ"),
+    ("spark", "SELECT from_unixtime(0, 'QQ')", "a format of moments with QQ"),
+]
 
 
 @pytest.mark.parametrize("dialect", ANSWERS)
@@ -109,6 +154,13 @@ def test_an_expression_has_the_documented_value(environment: Environment, dialec
         rows: pa.Table = environment.sql(f"SELECT {expression} AS value", dialect=dialect).to_arrow()
         found[expression] = plain(rows["value"][0].as_py())
     assert found == {expression: plain(value) for expression, value in ANSWERS[dialect].items()}
+
+
+@pytest.mark.parametrize(("dialect", "query", "said"), REFUSED)
+def test_what_means_something_else_is_refused(environment: Environment, dialect: str, query: str, said: str) -> None:
+    with pytest.raises(NotYetSupportedError) as failure:
+        environment.sql(query, dialect=dialect)
+    assert said in str(failure.value)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def _name_columns(statement: exp.Expr, dialect: str) -> None:
     """Give columns of a SELECT that have no name the text that was written."""
     for select in statement.find_all(exp.Select):
         for item in list(select.expressions):
-            if not isinstance(item, _NAMED) and not item.find(exp.Star):
+            if not isinstance(item, _NAMED) and not item.find(exp.Columns):
                 name = item.sql(dialect=dialect, comments=False).lower()
                 item.replace(exp.alias_(item.copy(), name, quoted=True))
 

@@ -193,5 +193,5 @@ def test_mistakes_have_their_place_in_the_text_that_was_given(
 
 def test_columns_are_named_as_they_were_written(environment: Environment) -> None:
     environment.register("q", environment.from_arrow(pa.table({"price": [1.0], "k": [1]})))
-    found = environment.sql("SELECT sum(price), k / 2, price FROM q GROUP BY price, k", dialect="spark")
-    assert found.schema.names == ["sum(price)", "k / 2", "price"]
+    found = environment.sql("SELECT sum(price), COUNT(*), k / 2, price FROM q GROUP BY price, k", dialect="spark")
+    assert found.schema.names == ["sum(price)", "count(*)", "k / 2", "price"]

@@ -337,7 +337,8 @@ class Dependent:
 
     def need(self, path: Sequence[int], column: str) -> None:
         """Have the query at the end of a path carry a column; those around it take it from there."""
-        assert self.way is not Way.DOMAIN or column not in self._needed.get(path[-1], ()), "it carries the column"
+        if self.way is Way.DOMAIN and column in self._needed.get(path[-1], ()):
+            raise NotYetSupportedError("sql: a function in FROM of values of rows outside; join the rows first")
         self._needed.setdefault(path[-1], []).append(column)
 
     def needed(self, node: exp.Expr) -> list[str]:

@@ -94,8 +94,9 @@ def export_data(
     place = local_path(output, "export")
     if file_system_of(place) is not LOCAL:
         raise PlanError(
-            f"export({place!r}): Spark's jars cannot write to object stores (s3a:// needs hadoop-aws, which PySpark"
-            " does not have); export to a folder, then env.read_records(folder).write_records(path)"
+            f"export({place!r}): Spark exports to folders; its jars cannot write to object stores (s3a:// needs"
+            " hadoop-aws, which PySpark does not have). Export to a folder, then"
+            " env.read_records(folder).write_records(path)"
         )
     target = Path(LOCAL.folders.resolved(place))
     own = checks if isinstance(checks, Checks) else Checks(tuple(checks))

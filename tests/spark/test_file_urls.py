@@ -46,7 +46,11 @@ def test_urls_mean_one_folder_to_an_export_to_the_format_and_to_drey(spark, tmp_
         assert spark.read.format("drey").load(url).count() == 6
         with Environment() as env:
             assert env.read_records(url).count() == env.read_records(tmp_path / f"out {number}").count() == 6
-    for url, said in (("", "path is empty"), ("hdfs://a/b", "hdfs:// is no place that can be reached")):
+    for url, said in (
+        ("", "path is empty"),
+        ("hdfs://a/b", "Spark exports to folders"),
+        ("gopher://a/b", "gopher:// is no place"),
+    ):
         with pytest.raises(PlanError, match=said):
             export_data(spark.range(3), url, overwrite=True)
 

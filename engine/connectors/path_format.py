@@ -18,7 +18,7 @@ from engine.formats.source_format import Rejects, SourceFormat
 from engine.graph.expression import Expression
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.source_spec import PathSource, SourceSplit
+from engine.graph.source_spec import PathSource, SourceSplit, StoredFile
 
 if TYPE_CHECKING:
     from engine.connectors.path_reader import PathReader
@@ -39,6 +39,10 @@ class PathFormat(SourceFormat[PathSource]):
         """Return a source over the inner one with its splits."""
         inner = format_of(spec.inner).exact_splits(spec.inner, subtask_count)
         return spec if inner is spec.inner else msgspec.structs.replace(spec, inner=inner, splits=inner.splits)
+
+    def stored(self, spec: PathSource) -> tuple[StoredFile, ...]:
+        """Return the objects of the inner source."""
+        return format_of(spec.inner).stored(spec.inner)
 
     def rejects(self, spec: PathSource, size_bytes: float) -> Rejects | None:
         """Return the records that the inner source leaves out."""

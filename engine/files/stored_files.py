@@ -2,7 +2,6 @@
 
     stored_file(file), stored_as(path, version)  -> StoredFile        ParquetSource.stored
     statuses(stored)                             -> {path: FileStatus}
-    stored_of(spec)                              -> the objects of a source of any kind
 
 Held by: tests/storage/test_needed_pages.py
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import cast
 
-from engine.graph.source_spec import ParquetSource, PathSource, SourceSpec, StoredFile
+from engine.graph.source_spec import StoredFile
 from engine.storage.file_system import FileStatus, RangeFile
 from engine.storage.store_files import Version
 
@@ -26,12 +25,6 @@ def stored_as(path: str, version: Hashable) -> StoredFile:
     """Return an object by its version."""
     tag, size_bytes, modified_ns = cast("Version", version)
     return StoredFile(path, size_bytes, modified_ns, tag)
-
-
-def stored_of(spec: SourceSpec) -> tuple[StoredFile, ...]:
-    """Return the objects that a source reads; none for sources that do not note them."""
-    inner = spec.inner if isinstance(spec, PathSource) else spec
-    return inner.stored if isinstance(inner, ParquetSource) else ()
 
 
 def statuses(stored: Iterable[StoredFile]) -> dict[str, FileStatus]:

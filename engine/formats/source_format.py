@@ -6,6 +6,7 @@
     preparation of a plan     exact_splits, rejects                     splits stay, no record is kept
                               bounds, possible                          nothing is known of splits, all are read
                               with_sample, key_statistics, sample_rows  statistics stay as they are
+                              stored                                    a store is asked again about objects
     optimizer                 kind, origin, layout                      its name, files, no order
                               takes_filters, takes_first                filters and limits stay operators
                               tells_runs, is_columnar                   splits are not told apart, a source is read once
@@ -36,7 +37,7 @@ from engine.graph.expression import Expression
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.sort_key import SortKey
-from engine.graph.source_spec import ColumnStatistics, SourceSpec, SourceSplit, SourceStatistics
+from engine.graph.source_spec import ColumnStatistics, SourceSpec, SourceSplit, SourceStatistics, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,6 +175,10 @@ class SourceFormat(Generic[Spec]):
     def bounds(self, spec: Spec, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
         """Return a row for each split: lowest and highest value and nulls of columns (``bounds_predicate``)."""
         return None
+
+    def stored(self, spec: Spec) -> tuple[StoredFile, ...]:
+        """Return the objects of a store that a plan has found of a source."""
+        return ()
 
     def with_sample(
         self,

@@ -14,7 +14,14 @@ from engine.formats.source_format import FoundSource, Layout, ReadRequest, Sourc
 from engine.graph.expression import Expression
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.source_spec import ColumnStatistics, ParquetSource, SinkSpec, SourceSplit, SourceStatistics
+from engine.graph.source_spec import (
+    ColumnStatistics,
+    ParquetSource,
+    SinkSpec,
+    SourceSplit,
+    SourceStatistics,
+    StoredFile,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +67,10 @@ class ParquetFormat(SourceFormat[ParquetSource]):
         from engine.parquet.pruning import bounds
 
         return bounds(spec, schema, names)
+
+    def stored(self, spec: ParquetSource) -> tuple[StoredFile, ...]:
+        """Return the files in a store, as they were when their footers were read."""
+        return spec.stored
 
     def with_sample(
         self,

@@ -21,7 +21,6 @@ from types import MappingProxyType
 
 import msgspec
 
-from engine.files.stored_files import stored_of
 from engine.formats.registry import format_of
 from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
 from engine.graph.plan import Aggregate, Join, Plan, PlanNode, Sink, Source
@@ -73,7 +72,7 @@ def _has_choices(plan: Plan) -> bool:
 
 def _is_stored(node: PlanNode) -> bool:
     """Return whether a source has files in a store."""
-    return isinstance(node.operator, Source) and bool(stored_of(node.operator.spec))
+    return isinstance(node.operator, Source) and bool(format_of(node.operator.spec).stored(node.operator.spec))
 
 
 def _each(sampled: Callable[[PlanNode], PlanNode], sources: Sequence[PlanNode]) -> list[PlanNode]:

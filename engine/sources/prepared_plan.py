@@ -12,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from engine.errors import PlanError
-from engine.files.stored_files import statuses, stored_of
+from engine.files.stored_files import statuses
 from engine.formats.registry import format_of
 from engine.graph.plan import Operator, Plan, Source
 from engine.sources.key_samples import with_samples
@@ -29,7 +29,7 @@ def prepared(plan: Plan) -> Plan:
 
 def _stored(plan: Plan) -> dict[str, FileStatus]:
     specs = [node.operator.spec for node in plan.nodes if isinstance(node.operator, Source)]
-    return statuses(each for spec in specs for each in stored_of(spec))
+    return statuses(each for spec in specs for each in format_of(spec).stored(spec))
 
 
 def _prepared(plan: Plan) -> Plan:

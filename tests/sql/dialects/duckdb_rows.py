@@ -316,7 +316,7 @@ SELECT k, sum(n) FROM x GROUP BY ROLLUP (k) ORDER BY 1, 2
 WITH q AS (SELECT n FROM x) SELECT count(*) FROM q
 """.strip().splitlines()
 
-#: what is not there: each ends in an error
+#: forms that are not there: each ends in an error
 REFUSED = frozenset(
     """
 even(v)

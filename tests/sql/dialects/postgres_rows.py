@@ -306,7 +306,7 @@ SELECT * FROM (VALUES (1, 'a'), (2, 'b')) AS q (a, c) ORDER BY a
 TABLE x
 """.strip().splitlines()
 
-#: what is not there: each ends in an error
+#: forms that are not there: each ends in an error
 REFUSED = frozenset(
     """
 @ i

@@ -388,7 +388,7 @@ WITH q AS (SELECT n FROM x) SELECT count(*) FROM q
 SELECT n, q FROM x, LATERAL (SELECT i + 1 AS q) ORDER BY n
 """.strip().splitlines()
 
-#: what is not there: each ends in an error
+#: forms that are not there: each ends in an error
 REFUSED = frozenset(
     """
 bit_count(k)

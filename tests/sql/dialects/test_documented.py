@@ -128,7 +128,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
 }
 
-#: what has another meaning here, or none: each ends in an error that names it
+#: forms with another meaning here, or none: each ends in an error that names it
 REFUSED = [
     ("bigquery", "SELECT x, o FROM UNNEST([7, 8]) x WITH OFFSET o", "WITH OFFSET"),
     ("bigquery", "SELECT FORMAT('%05d', 42)", "format()"),

@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test durations tidy chaos chaos-sql soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
+.PHONY: build debug test durations tidy chaos chaos-sql kills soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
 
 PYTHON = .venv/bin/python
 # of what setuptools says, warnings
@@ -40,6 +40,9 @@ chaos: build      ## kills processes of real clusters; SEED=n repeats one schedu
 chaos-sql: build  ## queries of TPC-H and TPC-DS while TaskManagers and leaders are killed; SEED=n, SHORT=1, FULL=1 all of TPC-DS
 	CHAOS=$(if $(SHORT),short,$(if $(FULL),full,all)) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos/test_sql_queries.py
 
+kills: build      ## kills writers of outputs and tables at any step, on a disk and on a store: N=500, SEED=n
+	KILLS=$(or $(N),500) $(if $(SEED),SEED=$(SEED)) $(PYTHON) -m pytest -q -s tests/commit/test_publication_kills.py
+
 soak: build       ## one session of a real cluster for long, and a consumer that stands still: JOBS=200 STALL_S=300
 	CHAOS=all SOAK_JOBS=$(or $(JOBS),200) SOAK_STALL_S=$(or $(STALL_S),300) bin/run-tests -q -s tests/chaos/test_soak.py
 
@@ -49,7 +52,7 @@ ifdef T           ## make torture T=tests/join N=200: one test many times
 	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done
 else
 	TORTURE=1 TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property $(NATIVE_ROOMS) \
-	    tests/integration tests/optimizer tests/jobmaster tests/functions
+	    tests/integration tests/optimizer tests/jobmaster tests/functions tests/sql tests/window
 	FRAMES=$(or $(FRAMES),10000000) bin/run-tests -q tests/transport/test_fuzz.py
 	MUTATIONS=$(or $(MUTATIONS),1000000) bin/run-tests -q tests/property/test_strangers_rows.py
 	$(MAKE) debug
@@ -83,10 +86,11 @@ mutation:         ## pure modules with one thing changed at a time, and the chan
 	$(PYTHON) -m mutmut results | grep -v 'not checked' || echo 'every change was noticed'
 
 bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 ROWS=2000000 RESUME=1; make bench W=kernels
-                  ## make bench W=tpch SF=5 LIMIT_MB=1000 RUNS=3; make bench W=dbbench; W=wide; W=on_spark; W=lake
+                  ## make bench W=tpch SF=5 LIMIT_MB=1000 RUNS=3 ROUNDS=2; W=tpcds; W=correlated; W=closure; W=cores
+                  ## make bench W=dbbench; W=wide; W=on_spark; W=lake
 	bash -c 'source bin/config.sh && ensure_environment bench spark'
 	$(PYTHON) -m tests.bench $(W) $(if $(ROWS),--rows $(ROWS)) $(if $(RESUME),--resume) $(if $(RUNS),--runs $(RUNS)) \
-	    $(if $(SF),--scale $(SF)) $(if $(LIMIT_MB),--limit-mb $(LIMIT_MB))
+	    $(if $(SF),--scale $(SF)) $(if $(LIMIT_MB),--limit-mb $(LIMIT_MB)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 quickstart:
 	bin/quickstart

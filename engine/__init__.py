@@ -34,7 +34,8 @@ import ha
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
-    from engine.api.expressions import (
+    from engine.client.job_result import JobResult
+    from engine.column_expressions.expressions import (
         all_,
         any_,
         approx_count_distinct,
@@ -83,9 +84,8 @@ if TYPE_CHECKING:
         variance_pop,
         when,
     )
-    from engine.api.table_targets import delta, iceberg
-    from engine.api.udfs import udf
-    from engine.api.windows import (
+    from engine.column_expressions.udfs import udf
+    from engine.column_expressions.windows import (
         cume_dist,
         dense_rank,
         first_value,
@@ -98,7 +98,6 @@ if TYPE_CHECKING:
         rank,
         row_number,
     )
-    from engine.client.job_result import JobResult
     from engine.errors import (
         ConfigurationError,
         DataError,
@@ -112,7 +111,8 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from engine.functions.row import Row
-    from engine.graph.plan import JoinHint
+    from engine.graph.said_operators import JoinHint
+    from engine.outputs.table_targets import delta, iceberg
 
 #: the version of everything: packages, processes, documentation
 __version__ = "0.2.0"
@@ -135,13 +135,13 @@ _HOMES = {
     "DataSet": "engine.api.data_set",
     "JobResult": "engine.client.job_result",
     "JoinHint": "engine.graph.plan",
-    "delta": "engine.api.table_targets",
-    "iceberg": "engine.api.table_targets",
+    "delta": "engine.outputs.table_targets",
+    "iceberg": "engine.outputs.table_targets",
     "Row": "engine.functions.row",
-    "udf": "engine.api.udfs",
-    **dict.fromkeys(_WINDOW_FUNCTIONS, "engine.api.windows"),
+    "udf": "engine.column_expressions.udfs",
+    **dict.fromkeys(_WINDOW_FUNCTIONS, "engine.column_expressions.windows"),
 }
-_EXPRESSIONS_HOME = "engine.api.expressions"
+_EXPRESSIONS_HOME = "engine.column_expressions.expressions"
 _ERRORS_HOME = "engine.errors"
 
 __all__ = [

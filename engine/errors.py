@@ -45,6 +45,8 @@ class EngineError(Exception):
 
     #: True if a new attempt of the same work may succeed
     retryable: ClassVar[bool] = False
+    #: lines of what the error is about, shown below its text
+    excerpt: str = ""
 
     def _render_traceback_(self) -> list[str]:
         """Return the traceback that notebooks show, at most 15 lines: the text, and the last lines of the user's code.
@@ -71,8 +73,8 @@ class EngineError(Exception):
         return [*lines[: LINES_MAX - len(places)], *places]
 
     def shown(self) -> str:
-        """Return the text as a person reads it, which begins with the kind of the error."""
-        return f"{type(self).__name__}: {self}"
+        """Return the text as a person reads it, which begins with the kind of the error, and the excerpt."""
+        return "\n".join([f"{type(self).__name__}: {self}", *self.excerpt.splitlines()])
 
 
 class ConfigurationError(EngineError, ValueError):

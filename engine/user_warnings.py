@@ -7,7 +7,7 @@ It is Python's own mechanism (``warnings``), so ``-W error::engine.DreyWarning``
 silences it, and a line of a program that runs in a loop is told once. The place that is named is the line of the
 program that called the engine, not one of the engine's. A text begins with the cause and says what to do.
 
-Held by: tests/api/test_python_habits.py
+Held by: tests/column_expressions/test_python_habits.py
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _FILES_OF_EXAMPLES = f"{_OWN_FILES}examples{os.sep}"
 
 #: limit of callers examined where each expression asks
 _NEAR_MAX = 8
+#: files of the engine that were callers: to look at their paths again takes as long as the rest of the search
+_known_files: set[str] = set()
 
 
 class Place(NamedTuple):
@@ -56,8 +58,10 @@ def near_place() -> Place | None:
         if frame is None:
             return None
         file = frame.f_code.co_filename
-        if not file.startswith(_OWN_FILES) or file.startswith(_FILES_OF_EXAMPLES):
-            return Place(file, frame.f_lineno)
+        if file not in _known_files:
+            if not file.startswith(_OWN_FILES) or file.startswith(_FILES_OF_EXAMPLES):
+                return Place(file, frame.f_lineno)
+            _known_files.add(file)
         frame = frame.f_back
     return None
 

@@ -15,10 +15,10 @@ import hypothesis
 import psutil
 import pytest
 
-from tests import durations, scopes, tiers, watchdog
-from tests.sampling import keep_samples, take_more_examples
+from tests import compiling, durations, scopes, tiers, watchdog
+from tests.sampling import MOST_EXAMPLES, keep_samples, take_examples
 
-pytest_plugins = ["pytester"]  # tests of what tests share
+pytest_plugins = ["pytester", "tests.zygote"]  # the first for tests of what tests share
 
 hypothesis.settings.register_profile("drey", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("drey")
@@ -31,6 +31,8 @@ os.environ.setdefault(
 )
 # No test speaks TLS with servers of others, whose certificates each process reads when it imports aiohttp.
 os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+# Jobs of tests have the subtasks that tests set, however few processors there are.
+os.environ.setdefault("DREY_PARALLELISM_MAX_PER_PROCESSOR", "64")
 
 # A shell that starts this in the background has SIGINT ignored, nohup SIGHUP; children inherit it, and tests send both.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -84,11 +86,23 @@ def pytest_collection_modifyitems(config, items):
         raise pytest.UsageError(f"the name of a test holds an object's address; give it an id: {addressed[0]}")
     tiers.keep_tiers(config, items)
     keep_samples(config, items)
-    take_more_examples(items)
+    take_examples(items, most=MOST_EXAMPLES if durations.run_of(config) == "quick" else None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Collect without the collector of cycles, which would look through what grows by millions of objects that stay."""
+    gc.disable()
+    try:
+        if not tiers.is_named(session.config):
+            compiling.compile_share(session.config)
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish():
-    """Take what collection has made, millions of objects that stay, out of what the collector looks through."""
+    """Take what collection has made out of what the collector looks through."""
     gc.collect()
     gc.freeze()
 
@@ -107,15 +121,22 @@ def _children():
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
+def _held():
+    """Return the bytes of batches that readers and writers hold in this process."""
+    budget = sys.modules.get("engine.memory.budget")
+    return 0 if budget is None else budget.process_budget.held(budget.Kind.ARROW)
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(request):
-    """Fail a test that leaves threads or processes; Spark's own are exempt."""
-    threads, children = _threads(), _children()
+    """Fail a test that leaves threads, processes, or memory of readers that are open; Spark's own are exempt."""
+    threads, children, held = _threads(), _children(), _held()
     yield
     if request.node.get_closest_marker("spark"):
         return
     deadline = time.monotonic() + _WAIT_S
-    while (_threads() - threads or _children() - children) and time.monotonic() < deadline:
+    while (_threads() - threads or _children() - children or _held() > held) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not (_threads() - threads), "threads left behind"
+    assert _held() <= held, "memory of a reader or a writer that was not closed"
     assert not (_children() - children), "processes left behind"

@@ -6,7 +6,9 @@ and memory in pairs in tests/property already; what is marked here asks whether 
 
 The choice is greedy and the same every time. ``TORTURE=1`` keeps everything, ``TORTURE_PART=2/10`` with it the second
 tenth of all tests, and a command line that names a test with its parameters turns sampling off. ``EXAMPLES`` (1; for
-torture 20) times as many examples are taken for each test of hypothesis; slow builds take a part of them.
+torture 20) times as many examples are taken for each test of hypothesis; slow builds take a part of them. The run
+without options takes at most ``MOST_EXAMPLES``: what breaks such a test breaks it within a few dozen, and who changes
+a room runs its tests by name, with all.
 """
 
 import itertools
@@ -15,13 +17,21 @@ import random
 from collections import Counter, defaultdict
 
 import hypothesis
+import pytest
 
 from tests.property.matrix import IS_TORTURE, PART, PARTS
 
 SIZES = {"values": 1, "pairs": 2}
 EXAMPLES = float(os.environ.get("EXAMPLES", "20" if IS_TORTURE else "1"))
+#: limit of the examples of a test of hypothesis, in the run without options
+MOST_EXAMPLES = 40
 #: where hypothesis keeps the settings of a test that has its own
 _SETTINGS = "_hypothesis_internal_use_settings"
+
+
+def first(*values):
+    """Return the values of a parameter: the first one is quick, the others are thorough."""
+    return [values[0], *(pytest.param(value, marks=pytest.mark.thorough) for value in values[1:])]
 
 
 def keep_samples(config, items):
@@ -67,21 +77,27 @@ def not_of_this_part(items):
     return set(whole) - set(whole[PART - 1 :: PARTS])
 
 
-def take_more_examples(items, times=EXAMPLES):
-    """Let each test of hypothesis have so many times the examples it asks for."""
-    if times == 1:
-        return
+def take_examples(items, times=EXAMPLES, most=None):
+    """Let each test of hypothesis have so many times the examples it asks for, or as many of them as it may."""
+    if times != 1:
+        _resize(items, lambda asked: max(5, round(asked * times)))
+    elif most is not None:
+        _resize(items, lambda asked: min(asked, most))
+
+
+def _resize(items, examples):
+    """Let each test of hypothesis have the number of examples that a function says for what it asks for."""
     machines = {item.cls for item in items if hasattr(getattr(item, "cls", None), "settings")}
     for machine in machines:
-        machine.settings = _multiplied(machine.settings, times)
+        machine.settings = _resized(machine.settings, examples)
     tests = {id(found): found for item in items if (found := getattr(item.obj, "__func__", item.obj)) is not None}
     for test in tests.values():
         if getattr(test, "is_hypothesis_test", False) and hasattr(test, _SETTINGS):
-            setattr(test, _SETTINGS, _multiplied(getattr(test, _SETTINGS), times))
+            setattr(test, _SETTINGS, _resized(getattr(test, _SETTINGS), examples))
 
 
-def _multiplied(settings, times):
-    return hypothesis.settings(settings, max_examples=max(5, round(settings.max_examples * times)))
+def _resized(settings, examples):
+    return hypothesis.settings(settings, max_examples=examples(settings.max_examples))
 
 
 def sample(cases, size):
@@ -89,6 +105,8 @@ def sample(cases, size):
 
     Of the cases that add as much, the one is taken whose members have met each other least.
     """
+    if all(len(case) <= size for case in cases):
+        return set({case: at for at, case in reversed(list(enumerate(cases)))}.values())  # one part each
     parts = [list(itertools.combinations(case, min(size, len(case)))) for case in cases]
     missing = {part for of_case in parts for part in of_case}
     met, chosen = Counter(), set()

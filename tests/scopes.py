@@ -6,13 +6,13 @@ Each process that has one starts a JVM and lets it load and compile Spark once m
 Held by: tests/test_scopes.py
 """
 
-#: folders whose tests share a session
-SPARK_FOLDERS = ("tests/spark/", "tests/dataframes/")
+#: folders and files whose tests share a session
+SPARK_TESTS = ("tests/spark/", "tests/dataframes/", "tests/types_table/test_spark_types.py")
 
 
 def scope_of(nodeid):
     """Return the name of what a test stays together with."""
-    return "spark" if nodeid.startswith(SPARK_FOLDERS) else nodeid.partition("::")[0]
+    return "spark" if nodeid.startswith(SPARK_TESTS) else nodeid.partition("::")[0]
 
 
 def scheduler_of(config, log):

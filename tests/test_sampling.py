@@ -106,9 +106,15 @@ def test_hypothesis_has_as_many_times_its_examples_as_are_asked_for():
 
     case = type("Case", (Machine.TestCase,), {"settings": settings(max_examples=7)})
     items = [SimpleNamespace(obj=test), SimpleNamespace(obj=test), SimpleNamespace(obj=case.runTest, cls=case)]
-    sampling.take_more_examples([*items, SimpleNamespace(obj=kept)], 4)
+    sampling.take_examples([*items, SimpleNamespace(obj=kept)], 4)
     test()
     assert len(ran) == 12
     assert case.settings.max_examples == 28
-    sampling.take_more_examples(items, 0.5)
+    sampling.take_examples(items, 0.5)
     assert case.settings.max_examples == 14
+    sampling.take_examples(items, most=13)
+    ran.clear()
+    test()
+    assert (len(ran), case.settings.max_examples) == (6, 13)
+    sampling.take_examples(items)
+    assert case.settings.max_examples == 13

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.scopes import SPARK_FOLDERS, scheduler_of, scope_of
+from tests.scopes import SPARK_TESTS, scheduler_of, scope_of
 from tests.tidy.imports import ROOT
 
 CONFTEST = """
     from tests import scopes
     import pytest
 
-    scopes.SPARK_FOLDERS = ("spark/", "frames/")
+    scopes.SPARK_TESTS = ("spark/", "frames/")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(config, log): return scopes.scheduler_of(config, log)
@@ -22,9 +22,10 @@ TEST = """
 
 
 def test_folders_with_a_session_are_there_and_others_have_none():
-    for folder in SPARK_FOLDERS:
-        assert scope_of(f"{folder}test_a.py::test_b[x/y]") == "spark"
-        assert "spark" in (ROOT / folder / "conftest.py").read_text(encoding="utf-8")
+    for place in SPARK_TESTS:
+        path = ROOT / place / "conftest.py" if place.endswith("/") else ROOT / place
+        assert "spark" in path.read_text(encoding="utf-8")
+        assert scope_of(f"{place}::test_b[x/y]") == "spark"
     assert scope_of("tests/sql/test_a.py::Of::test_b") == "tests/sql/test_a.py"
 
 

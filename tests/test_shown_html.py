@@ -42,7 +42,7 @@ def test_rows_are_shown_as_a_table_in_a_notebook(monkeypatch, capsys):
     table = pa.table({"<n>": [1, None, 3], "t": ["<script>", None, "null"], "l": [["<i>"], None, []]})
     with Environment() as env:
         env.from_arrow(table).show(2)
-    (shown,) = displays
+    (shown,) = [html for html in displays if "script" in html]  # a job that takes long shows its progress, too
     assert capsys.readouterr().out == ""
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown

@@ -85,6 +85,13 @@ def test_chaos_brings_clusters_into_every_run(run, monkeypatch):
     assert run() == ["real", "quick", "quick_job", "pairs[3-1]", "pairs[4-2]", "cluster", "small_cluster", "still"]
 
 
+def test_files_that_wait_and_files_that_compute_take_turns_until_a_third_of_these_is_left():
+    assert tiers.in_turns(list("AB"), list(range(9))) == ["A", 0, 1, 2, "B", 3, 4, 5, 6, 7, 8]
+    assert tiers.in_turns(list("ABC"), [0, 1]) == ["A", "B", "C", 0, 1]
+    assert tiers.in_turns([], [0, 1]) == [0, 1]
+    assert tiers.in_turns(["A"], []) == ["A"]
+
+
 def item(folder, *markers):
     """Return what ``turn`` asks of a test."""
     return SimpleNamespace(

@@ -16,8 +16,9 @@ What the command line names by folder, file or test runs whatever its markers. `
 away what its module is marked with.
 
 Runs of several processes (pytest-xdist) share the machine, a scope at a time (tests/scopes.py), in the order in which
-tests are collected. Files with real processes come first, where one test takes up to a minute, and many short ones
-last, so that no process of the run is left over with a long one; then come tests that run alone.
+tests are collected. Files with real processes, which mostly wait, and others, which compute, take turns, so that both
+are under way at any time. In the last third are many short ones alone, so that no process of the run is left over with
+a test that takes a minute; then come tests that run alone.
 
 A test that needs a fixed port, a control group, a quorum or a quiet machine is marked ``alone``: nothing else runs
 beside it. Two locked files of the run see to that, in the manner of a turnstile: who is alone keeps the turnstile while
@@ -29,6 +30,7 @@ it waits for the others to end, so that it gets its turn.
 
 import contextlib
 import fcntl
+import itertools
 import os
 import tempfile
 from pathlib import Path
@@ -83,10 +85,11 @@ def is_named(config):
 
 def tier_of(item):
     """Return the tier that the nearest marker names; without one whole jobs and Spark are thorough, others quick."""
-    for marker in item.iter_markers():
-        if marker.name in TIERS:
-            return marker.name
-    return "thorough" if any(item.get_closest_marker(name) for name in _DEAR) else "quick"
+    names = [marker.name for marker in item.iter_markers()]
+    for name in names:
+        if name in TIERS:
+            return name
+    return "thorough" if any(name in _DEAR for name in names) else "quick"
 
 
 def tiers_taken(config):
@@ -98,28 +101,35 @@ def tiers_taken(config):
 
 
 def keep_tiers(config, items):
-    """Take the tests of other runs out of ``items``; files that take long come first, tests that run alone last."""
+    """Take the tests of other runs out of ``items``; files with and without real processes take turns."""
+    tiers = {item: tier_of(item) for item in items}
     if not is_named(config):
-        taken = tiers_taken(config)
-        kept = [item for item in items if tier_of(item) in taken]
-        if config.getoption("rest"):
-            quick = set(quick_of(items))
-            kept = [item for item in kept if item not in quick]
-        elif not config.getoption("all"):
-            sampled = set(quick_of(items))
-            kept = [item for item in kept if tier_of(item) != "quick" or item in sampled]
-        chosen = set(kept)
+        chosen = chosen_of(config, tiers)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = kept
-    with_processes = {item.path for item in items if tier_of(item) == "processes"}
-    items.sort(key=lambda item: (is_alone(item), item.path not in with_processes))
+        items[:] = [item for item in items if item in chosen]
+    with_processes = {item.path for item in items if tiers[item] == "processes"}
+    files = list(dict.fromkeys(item.path for item in items))
+    others = [path for path in files if path not in with_processes]
+    order = in_turns([path for path in files if path in with_processes], others)
+    places = {path: place for place, path in enumerate(order)}
+    items.sort(key=lambda item: (is_alone(item), places[item.path]))
 
 
-def quick_of(items):
-    """Return the quick tests, of each parametrization so many that every value of every parameter is in one."""
-    quick = [item for item in items if tier_of(item) == "quick"]
-    dropped = left_out(quick, lambda item: 1)
-    return [item for item in quick if item not in dropped]
+def in_turns(first, others):
+    """Return the members of both lists: behind each of the first so many others that a third of them is left."""
+    few, rest = 2 * len(others) // (3 * len(first) or 1), iter(others)
+    return [*itertools.chain.from_iterable((one, *itertools.islice(rest, few)) for one in first), *rest]
+
+
+def chosen_of(config, tiers):
+    """Return the tests of a run whose command line names none, of all tests and their tiers."""
+    taken = tiers_taken(config)
+    of_tiers = {item for item, tier in tiers.items() if tier in taken}
+    if config.getoption("all"):
+        return of_tiers
+    quick = [item for item, tier in tiers.items() if tier == "quick"]
+    dropped = left_out(quick, lambda item: 1)  # so many stay that every value of every parameter is in one
+    return of_tiers.difference(item for item in quick if (item in dropped) != config.getoption("rest"))
 
 
 def is_alone(item):

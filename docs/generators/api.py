@@ -3,9 +3,9 @@
 import mkdocs_gen_files
 
 import engine
-from engine.api import aggregates, value_aggregates
-from engine.api.string_expressions import StringExpressions
-from engine.api.time_expressions import TimeExpressions
+from engine.column_expressions import aggregates, value_aggregates
+from engine.column_expressions.string_expressions import StringExpressions
+from engine.column_expressions.time_expressions import TimeExpressions
 
 _AGGREGATES = tuple(
     name
@@ -40,12 +40,12 @@ _FUNCTIONS = ("udf",)
 #: what is reached from a public name, by the place where it is defined
 _REACHED = {
     "Expressions": (
-        "engine.api.expression.Expr",
+        "engine.column_expressions.expression.Expr",
         f"{StringExpressions.__module__}.{StringExpressions.__qualname__}",
         f"{TimeExpressions.__module__}.{TimeExpressions.__qualname__}",
     ),
     "DataSet": ("engine.api.grouped_by.GroupedBy",),
-    "Window functions": ("engine.api.windows.WindowFunction",),
+    "Window functions": ("engine.column_expressions.windows.WindowFunction",),
     "Python functions": ("engine.functions.user_function.FunctionContext", "engine.functions.user_function.Counter"),
 }
 

@@ -109,7 +109,7 @@ MECHANISMS: dict[str, tuple[Mechanism, ...]] = {
     ),
     "What users write": (
         Mechanism("DataSet, Table", ("engine/api/data_set.py",)),
-        Mechanism("SQL", ("engine/sql/query.py",)),
+        Mechanism("SQL", ("engine/statements/query.py",)),
         Mechanism("map, flatMap, reduce, coGroup, rich functions", ("engine/functions/function_body.py",)),
         Mechanism("InputFormat, OutputFormat, Source, Sink: of users", ("engine/functions/function_body.py",), 30),
         Mechanism("InputFormat, OutputFormat: of the engine", ("engine/formats/source_format.py",), 10),

@@ -14,7 +14,6 @@ from typing import Final
 NOT_IN_SQL: Final[dict[str, str]] = {
     "between": "`a BETWEEN b AND c` is planned as `a >= b AND a <= c`",
     "fill_null": "`coalesce(a, b)`, which gives the common type",
-    "require": "no function of SQL ends a query with a message",
     "clip": "`least(greatest(a, low), high)`",
     "bit_not": "`bit_not(a)` is planned as `xor(a, -1)`",
     "str_concat": "`a || b` and `concat(a, b)` are planned as a join of texts",
@@ -23,15 +22,11 @@ NOT_IN_SQL: Final[dict[str, str]] = {
     "str_strip_prefix": "`CASE WHEN starts_with(s, p) THEN substr(s, length(p) + 1) ELSE s END`",
     "str_strip_suffix": "`CASE WHEN ends_with(s, p) THEN left(s, length(s) - length(p)) ELSE s END`",
     "str_json_parse": "a type of the result is a Python object; `json_get` is there",
-    "str_encode": "hexadecimal and Base64 texts have no function in SQL yet",
-    "str_decode": "hexadecimal and Base64 texts have no function in SQL yet",
     "str_url_decode": "an escaped text has no function in SQL yet",
     "dt_ordinal_day": "`dayofyear(d)` is planned from the first day of the year",
     "dt_first_day": "`date_trunc('month', d)`",
     "dt_date": "`CAST(t AS DATE)`",
     "dt_time": "`CAST(t AS TIME)`",
-    "list_any": "lists of conditions have no functions in SQL yet",
-    "list_all": "lists of conditions have no functions in SQL yet",
     "row_place": "the place of a row in its file is a column of the source",
 }
 

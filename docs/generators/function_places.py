@@ -9,12 +9,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from engine.api import row_functions
-from engine.api.expression import Expr
-from engine.api.intervals import interval
-from engine.api.nested_expressions import ListExpressions, MapExpressions
-from engine.api.string_expressions import StringExpressions
-from engine.api.time_expressions import TimeExpressions
+from engine.column_expressions import row_functions
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.intervals import interval
+from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions
+from engine.column_expressions.string_expressions import StringExpressions
+from engine.column_expressions.time_expressions import TimeExpressions
 
 #: function -> (as it is written, method of Expr)
 OPERATORS = {

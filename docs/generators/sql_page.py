@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.sql.function_guide import GUIDE
-from engine.sql.refused_functions import REFUSED
+from engine.sql_values.function_guide import GUIDE
+from engine.sql_values.refused_functions import REFUSED
 
 _HEAD = """# SQL functions and forms
 

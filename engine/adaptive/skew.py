@@ -33,8 +33,9 @@ from typing import NamedTuple
 
 from engine.adaptive.graph_shape import DataSetSize, input_edge, is_plain_hash
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
-from engine.graph.plan import Join, JoinType
+from engine.graph.plan import Join
 from engine.graph.run_time_decision import KeepSkew, RunTimeDecision, SplitSkew
+from engine.graph.said_operators import JoinType
 from engine.graph.subpartition_share import PARTS, SubpartitionShare, whole_share
 from engine.ids import IntermediateDataSetId
 from engine.shown_sizes import size_text

@@ -46,6 +46,7 @@ class AggregateSpec(msgspec.Struct, frozen=True):
     force_spill: bool = False
     level_max: int = LEVEL_MAX
     pass_ratio: float = PASS_RATIO
+    expects_no_fewer: bool = False
 
     def __post_init__(self) -> None:
         """Check the phase."""

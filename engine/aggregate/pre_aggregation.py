@@ -7,7 +7,8 @@
 
 It writes no file: a group may come out several times, and the final phase merges its states. Where more than
 pass_ratio of PASS_ROWS rows were new groups, it stops grouping and gives each row out as a group of its own
-(``ungrouped_states``).
+(``ungrouped_states``). Where the plan expects that, the first PASS_ROWS_EARLY rows say it, if they are in no order: n
+rows have then met about n^2 / 2 / groups.
 
 Very wide keys and values lie beside the table, in a file: with the job where rows that it sends may refer to them, so
 that they are written once for both phases; else with the operator, until it passes rows through.
@@ -37,6 +38,8 @@ from engine.records.plain_types import plain_batch
 
 #: rows after which grouping is looked at
 PASS_ROWS = 131072
+#: rows after which it is looked at where the plan expects as many groups as rows
+PASS_ROWS_EARLY = 16384
 #: limit of bytes put aside by the values of PASS_ROWS_WIDE rows, which only this table reads
 PASS_BYTES = 64 << 20
 PASS_ROWS_WIDE = 8
@@ -104,11 +107,16 @@ class PreAggregation:
         """Stop grouping where, since the last look, it has not made rows fewer. Without keys it always does."""
         rows_before, groups_before, bytes_before = self._last_look
         looked_at, aside = rows - rows_before, self._space.spilled_bytes
+        groups = self._table.groups_made - groups_before
         if looked_at >= PASS_ROWS or (looked_at >= PASS_ROWS_WIDE and aside - bytes_before >= PASS_BYTES):
-            groups = self._table.groups_made - groups_before
-            if self._layout.key_columns and groups > self._spec.pass_ratio * looked_at:
-                self._progress.enter(AggregateState.PASSING_THROUGH)
             self._last_look = (rows, self._table.groups_made, aside)
+        elif self._spec.expects_no_fewer and rows_before == 0 and looked_at >= PASS_ROWS_EARLY:
+            met = (looked_at - groups) * PASS_ROWS // looked_at  # of a row, as many times more as there are more rows
+            groups = looked_at - met
+        else:
+            return
+        if self._layout.key_columns and groups > self._spec.pass_ratio * looked_at:
+            self._progress.enter(AggregateState.PASSING_THROUGH)
 
     def _give_out(self) -> Iterator[pa.RecordBatch]:
         """Yield all groups as states, and empty the table."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from engine.lowering.logical_node import LogicalNode, reachable
+from engine.lowering.logical_node import LogicalNode, Said, reachable
 
 
 def with_cached(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
@@ -26,12 +26,15 @@ def with_cached(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
     def current(node: LogicalNode) -> LogicalNode:
         if node.cached is not None and node.cached.source is not None:
             return node.cached.source
-        return made[id(node)]
+        return made.get(id(node), node)
+
+    def said_now(said: Said | None) -> Said | None:
+        return None if said is None else Said(said.operator, tuple(map(current, said.inputs)))
 
     for node in reachable(roots):
         inputs = tuple(map(current, node.inputs))
         is_same = all(one is other for one, other in zip(inputs, node.inputs, strict=True))
-        made[id(node)] = node if is_same else replace(node, inputs=inputs)
+        made[id(node)] = node if is_same else replace(node, inputs=inputs, said=said_now(node.said))
     return [current(root) for root in roots]
 
 

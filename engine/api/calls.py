@@ -7,19 +7,23 @@
 The calls are in groups, a module each, so that a module has one subject; DataSet puts them together and adds little.
 A call makes a node and returns ``self._with(node)``.
 
+Rows are there only after a job has run: what Python would ask of a list, ``for row in data_set`` and ``len(data_set)``,
+is an error that says what to write.
+
 Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
-from engine.api.expression import Expr
-from engine.api.other_names import ON_DATA_SETS, HasOtherNames
-from engine.api.python_habits import RowsLater
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.named_columns import column_names
+from engine.column_expressions.other_names import ON_DATA_SETS, HasOtherNames
 from engine.errors import PlanError, SchemaError
+from engine.expressions.column_names import check_columns
 from engine.graph.expression import FromDataSet
 from engine.graph.plan import Limit
 from engine.lowering.logical_node import LogicalNode
@@ -39,7 +43,7 @@ def row_count(count: Any, what: str) -> int:
     return min(count, _ROWS_MAX)
 
 
-class Calls(RowsLater, HasOtherNames):
+class Calls(HasOtherNames):
     """Base of the groups of calls."""
 
     _kind = "a data set"
@@ -58,6 +62,12 @@ class Calls(RowsLater, HasOtherNames):
     def columns(self) -> list[str]:
         """Names of the columns, in order."""
         return list(self.schema.names)
+
+    def _names(self, values: Any, what: str) -> list[str]:
+        """Return names of columns of this data set, given as one or as a list; SchemaError for what is none."""
+        names = column_names(values, what)
+        check_columns(names, self.schema)
+        return names
 
     def _with(self, node: LogicalNode) -> Self:
         """Return the data set of a node."""
@@ -106,3 +116,27 @@ class Calls(RowsLater, HasOtherNames):
         if other._environment is not self._environment:
             raise PlanError(f"{what}: the data sets belong to two environments")
         return other._node
+
+    def __bool__(self) -> NoReturn:
+        raise SchemaError(
+            "a data set is neither true nor false: compare it with `is None`, or ask data_set.count(), which runs a job"
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise SchemaError(
+            "a data set cannot be iterated over, its rows are made by a job: `for row in data_set.collect()` runs one,"
+            " data_set.iter_rows() gives them while it runs; a function for each row is data_set.map(fn)"
+        )
+
+    def __len__(self) -> NoReturn:
+        raise SchemaError("a data set has no length before a job has run: data_set.count() runs one and returns it")
+
+    def __contains__(self, _value: object) -> NoReturn:
+        raise SchemaError(
+            "in does not work on a data set: data_set.columns has its names, filter(...).count() its rows"
+        )
+
+    def __setitem__(self, name: object, _value: object) -> NoReturn:
+        raise SchemaError(
+            f"a data set is never changed: data_set = data_set.with_columns({name}=...) is one with another column"
+        )

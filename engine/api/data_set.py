@@ -1,49 +1,62 @@
 """DataSet: an immutable handle on one node of a program under construction. Every method gives a new one.
 
-    relational   select filter with_columns drop rename distinct union limit sort top (relational_calls.py)
-                 group_by (group_calls.py)    join asof_join intersect except_ (join_calls.py)
-    shapes       explode unnest unpivot pivot describe (shape_calls.py)
-    rows         head tail sample drop_nulls fill_null drop_duplicates with_row_index pipe transform (row_calls.py)
-    functional   map flat_map filter map_batches map_partition co_group with_broadcast (functional.py)
-    placement    name set_parallelism    shuffle rebalance rescale broadcast global_ forward key_by
-                 partition_by_range partition_custom    replicated (partitioning.py)
-    results      write_csv write_parquet write_records write_text write_json write_ipc write_orc, run by env.execute()
-                 (output_calls.py)
-                 collect to_arrow to_pandas to_polars to_batches iter_rows count show, run at once; explain
-                 (result_calls.py)
+    relational   select filter with_columns drop rename distinct union limit sort top group_by agg join asof_join
+                 intersect except_ (relational_calls.py)
+    rows         head tail sample drop_nulls fill_null drop_duplicates with_row_index pipe transform explode unnest
+                 unpivot pivot describe (row_calls.py)
+    functional   map flat_map map_batches map_partition co_group with_broadcast    shuffle rebalance rescale broadcast
+                 global_ forward key_by partition_by_range partition_custom replicated (functional.py)
+    outputs      write_csv write_parquet and the like, run by env.execute(); merge_into (output_calls.py)
+    results      collect to_arrow to_pandas to_polars to_spark count show, run at once; to_batches iter_rows, while the
+                 job runs (result_stream.py); cache, for the jobs that come (cached_rows.py); explain
+    placement    name set_parallelism
     looking      schema columns (calls.py)
 
 Nothing runs before a result is asked for; names and types are checked at once, so that an error points at the line
 that made it.
+
+Held by: tests/api/test_data_set.py
+Held by: tests/api/test_environment.py
 """
 
 from __future__ import annotations
 
-from typing import Self
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, Final, Self
 
+import pyarrow as pa
 from msgspec.structs import replace
 
+from engine.api.calls import row_count
 from engine.api.functional import FunctionalCalls
-from engine.api.join_calls import JoinCalls
-from engine.api.merge_calls import MergeCalls
 from engine.api.output_calls import OutputCalls
-from engine.api.partitioning import PartitioningCalls
-from engine.api.result_calls import ResultCalls
+from engine.api.results import format_table, html_of_rows, table_to_rows
 from engine.api.row_calls import RowCalls
-from engine.api.shape_calls import ShapeCalls
-from engine.errors import EngineError, PlanError
+from engine.client.notebook_progress import display_html, is_notebook
+from engine.errors import EngineError, NotYetSupportedError, PlanError
+from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
+from engine.graph.plan import Limit
+from engine.lowering.logical_node import CachedRows
+from engine.lowering.projections import project_node
+from engine.records.python_values import check_times
+from engine.shown_html import folded_html
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+    import polars as pl
+
+    from engine.api.result_stream import ResultStream
+    from engine.functions.row import Row
 
 
-class DataSet(
-    RowCalls,
-    ShapeCalls,
-    JoinCalls,
-    MergeCalls,
-    FunctionalCalls,
-    PartitioningCalls,
-    OutputCalls,
-    ResultCalls,
-):
+#: width of a line where the output is no terminal
+_WIDTH: Final = 120
+
+
+class DataSet(RowCalls, FunctionalCalls, OutputCalls):
     """Rows that an operator makes."""
 
     def __repr__(self) -> str:
@@ -69,3 +82,130 @@ class DataSet(
         if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
             raise PlanError(f"set_parallelism({parallelism!r}): a number of subtasks, 1 or more")
         return self._with(replace(self._node, parallelism=parallelism))
+
+    def to_arrow(self) -> pa.Table:
+        """Run what this data set needs and return its rows; their order follows a sort."""
+        return self._environment.run_to_table(self._node)
+
+    def collect(self) -> list[Row]:
+        """Run what this data set needs and return its rows: ``row.x``, ``row["x"]``, or unpacked."""
+        return table_to_rows(self.to_arrow())
+
+    def to_batches(self) -> ResultStream:
+        """Run what this data set needs and return its rows as Arrow batches, while the job runs.
+
+        The job waits for the reader, so that a result of any size passes through little memory. Leaving early
+        (``close()``, ``with``, an error) cancels the job. Sorted rows come in their order.
+
+        >>> with env.from_arrow(pa.table({"n": [1, 2, 3]})).to_batches() as batches:
+        ...     print(sum(batch.num_rows for batch in batches))
+        3
+        """
+        return self._environment.stream(self._node)
+
+    def iter_rows(self) -> Iterator[Row]:
+        """Run what this data set needs and return an iterator of its rows, while the job runs.
+
+        As ``to_batches``: ``close()`` of the iterator, or its end, cancels the job.
+
+        >>> for row in env.from_arrow(pa.table({"n": [1, 2]})).iter_rows():
+        ...     print(row.n)
+        1
+        2
+        """
+        with self.to_batches() as batches:
+            for batch in batches:
+                yield from table_to_rows(pa.Table.from_batches([batch]))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Run what this data set needs and stream its rows as they come: Polars, DuckDB, pyarrow take them."""
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Run what this data set needs and return a Polars frame (polars must be installed)."""
+        import polars
+
+        from engine.records.frame_columns import check_polars, polars_table
+
+        check_polars(self.schema, "to_polars")
+        frame = polars.from_arrow(polars_table(self.to_arrow()))
+        assert isinstance(frame, polars.DataFrame), "a table is a frame"
+        return frame
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Run what this data set needs and return a pandas frame (pandas must be installed)."""
+        from engine.records.frame_columns import pandas_frame
+
+        table = self.to_arrow()
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            check_times(name, column)
+        return pandas_frame(table)
+
+    def to_spark(self, spark: Any) -> Any:
+        """Run what this data set needs and return its rows as a DataFrame of a Spark session.
+
+        A large result lies in a temporary folder of the environment, and can be read until that is closed. Types that
+        Spark has not are widened (unsigned numbers) or a SchemaError.
+
+        >>> env.from_rows([(1, "a")], schema).to_spark(spark).collect()  # doctest: +SKIP
+        [Row(k=1, t='a')]
+        """
+        from engine.api.spark_frames import frame_maker
+
+        return frame_maker()(self._environment, self._node, spark)
+
+    def count(self) -> int:
+        """Run what this data set needs and return the number of rows."""
+        from engine.lowering.aggregate_nodes import aggregate_node
+
+        counted = aggregate_node(self._node, (), (AggregateCall("count_all", None, "count"),))
+        return int(self._environment.run_to_table(counted).column(0)[0].as_py())
+
+    def show(self, count: int = 20, width: int | None = None) -> None:
+        """Run what the first rows need and print them as a table; a notebook shows it below the cell.
+
+        width: places of a line, those of the terminal where it is None, 120 where the output is no terminal. Columns
+        in the middle that have no room are left out, and the last line says so.
+        """
+        most = shutil.get_terminal_size((_WIDTH, 0)).columns if width is None else row_count(width, "show width")
+        rows = self._same_rows(Limit(row_count(count, "show") + 1)).to_arrow()
+        if is_notebook():
+            display_html(html_of_rows(rows, count))
+        else:
+            sys.stdout.write(format_table(rows, count, most))
+
+    def cache(self) -> Self:
+        """Cache the rows on disk: the first job that needs them stores them, later jobs read them there.
+
+        The files are in the Environment's temporary folder (``TMPDIR``) and go when it is closed. On a cluster the
+        folder must be one that client and cluster share. Nothing is computed before a job needs it.
+
+        >>> kept = rows({"x": [1, 2, 3]}).map(lambda row: (row.x * row.x,), pa.schema([("y", pa.int64())])).cache()
+        >>> (kept.count(), kept.agg(total=sum_("y")).collect())
+        (3, [Row(total=14)])
+        """
+        named = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names]
+        return self._with(replace(project_node(self._node, named, "cache"), name="cache", cached=CachedRows()))
+
+    def explain(self, logical: bool = False, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
+        """Explain the plan: strategies, sizes and their origin, costs, rejected alternatives with reasons.
+
+        logical: the operators as the program says them, before they are lowered and optimized.
+        analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
+        bytes, its own time, pages, what it spilled, processor time of its function.
+        format: "text", "html" for notebooks, or "json" with analyze.
+        """
+        if format not in ("text", "html", "json"):
+            raise PlanError(f"explain(format={format!r}): choose text, html, or json with analyze=True")
+        if format == "json" and not analyze:
+            raise NotYetSupportedError("explain(format='json') without analyze=True; choose text")
+        if logical and analyze:
+            raise PlanError("explain(logical=True, analyze=True): choose one; what runs is the optimized plan")
+        if logical:
+            plan = self._environment.explain_said(self._node)
+        elif analyze:
+            plan = self._environment.analyze_node(self._node, as_json=format == "json")
+        else:
+            plan = self._environment.explain_node(self._node)
+        return folded_html("plan", plan, is_open=True) if format == "html" else plan

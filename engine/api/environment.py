@@ -30,28 +30,29 @@ from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows, warn_of_notes
 from engine.api.cached_rows import above_cached, first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
-from engine.api.other_names import ON_ENVIRONMENTS, HasOtherNames
 from engine.api.planning import analyzed_plan, explain_plan
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
-from engine.api.udfs import Udf, udf
 from engine.api.uncaught_errors import report_uncaught
 from engine.api.unwritten_outputs import UNWRITTEN
-from engine.api.written_places import placed_errors
 from engine.client.job_result import JobResult
 from engine.client.termination import uninterrupted
+from engine.column_expressions.other_names import ON_ENVIRONMENTS, HasOtherNames
+from engine.column_expressions.udfs import Udf, udf
+from engine.column_expressions.written_places import placed_errors
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
 from engine.connectors.passing_format import STREAM_FOLDER
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
+from engine.files.store_access import GivenOptions, StoreAccess
 from engine.formats.output_check import check_outputs
 from engine.formats.registry import sink_format_of
 from engine.graph.plan import Operator, Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
-from engine.lowering.logical_node import LogicalNode, build_plan, said_plan
+from engine.lowering.logical_node import LogicalNode, build_plan, reachable, said_plan
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.sources.prepared_plan import prepared, with_exact_splits
@@ -60,8 +61,9 @@ from engine.storage.store_counters import StoreTraffic, counted
 from engine.user_warnings import calling_place
 
 if TYPE_CHECKING:
-    from engine.api.optimize_calls import OptimizeResult
     from engine.formats.table_target import TableTarget
+    from engine.outputs.small_files import OptimizeResult
+    from engine.storage.store_options import StorageOptions
 
 #: numbers of data sets in expressions, in all environments
 _NUMBERS: Final = itertools.count()
@@ -86,7 +88,10 @@ class Environment(SourceCalls, HasOtherNames):
         self._sinks: list[LogicalNode] = []
         self._tables: dict[str, DataSet] = {}
         self._functions: dict[str, Udf] = {}
+        #: macros of SQL, by name in lower case
+        self.macros: dict[str, Any] = {}
         self._catalogs: dict[str, Any] = {}
+        self._catalog_options: dict[str, GivenOptions] = {}
         self._bad_row_paths: set[str] = set()
         self._folder: ProcessFolder | None = None
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
@@ -184,13 +189,21 @@ class Environment(SourceCalls, HasOtherNames):
         """Functions that are registered for SQL, by name in lower case."""
         return self._functions
 
-    def attach(self, name: str, catalog: Any) -> None:
-        """Give a catalog of Iceberg, as ``read_iceberg`` takes it, a name for SQL: ``FROM name.db.table``."""
+    def attach(self, name: str, catalog: Any, storage_options: StorageOptions = None) -> None:
+        """Give a catalog of Iceberg a name for SQL: ``FROM name.db.table``.
+
+        ``catalog`` and ``storage_options``: as of ``read_iceberg``.
+        """
         from engine.iceberg_tables.tables import load_catalog
 
         if not isinstance(name, str) or not name.isidentifier():
             raise SchemaError(f"attach({name!r}): expected a name of letters, digits and _")
-        self._catalogs[name.lower()] = load_catalog(catalog, "attach")
+        given = self._catalog_options[name.lower()] = GivenOptions(storage_options)
+        self._catalogs[name.lower()] = load_catalog(catalog, StoreAccess(self._configuration, given, "attach"))
+
+    def storage_options_of(self, catalog: str) -> StorageOptions:
+        """Return the options that a catalog was attached with."""
+        return self._catalog_options[catalog].value
 
     @property
     def catalogs(self) -> Mapping[str, Any]:
@@ -245,7 +258,7 @@ class Environment(SourceCalls, HasOtherNames):
         with counted(self._asked):
             plan = self._planned(sinks, name)
         plan = replace(plan, stores=self._asked.taken())
-        with beside_streams(), placed_errors(sinks):
+        with beside_streams(), placed_errors(each.operator for each in reachable(sinks)):
             result = executor_of(self._target).execute(plan, self._configuration)
         warn_of_notes(result)
         return plan, result
@@ -260,7 +273,7 @@ class Environment(SourceCalls, HasOtherNames):
         if executor.is_dry:
             return prepared(build_plan(sinks, name))
         sinks = self._with_cached(sinks)
-        return prepared(build_plan(sinks, name, self._exact))
+        return prepared(build_plan(sinks, name, self._exact, has_said=executor.takes_said))
 
     def _exact(self, node: LogicalNode) -> Operator:
         return with_exact_splits(node.operator, node.parallelism or self.parallelism)
@@ -318,11 +331,10 @@ class Environment(SourceCalls, HasOtherNames):
         ``target``: ``delta("folder")`` or ``iceberg("db.name", catalog)``. ``sort_by``: all files are written, each
         partition in that order; ``target_file_size``: "128mb" without it.
         """
-        from engine.api.optimize_calls import optimized
+        from engine.outputs.small_files import optimized
 
         if self._target == "spark":
             raise NotYetSupportedError("optimize on target spark; run it on local or cluster")
-        use_store_settings(self._configuration.storage_texts())
         return optimized(self, target, sort_by, target_file_size)
 
     def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:
@@ -342,7 +354,7 @@ class Environment(SourceCalls, HasOtherNames):
 
         def run() -> JobResult:
             try:
-                with placed_errors([sink]):
+                with placed_errors(each.operator for each in reachable([sink])):
                     result = executor.execute(plan, self._configuration)
                 warn_of_bad_rows(result)
                 warn_of_notes(result)
@@ -453,7 +465,7 @@ def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
     entry = sink_format_of(spec)
     if entry.is_table:
         return sink
-    from engine.api.added_files import like_what_is_there
+    from engine.outputs.added_files import like_what_is_there
 
     return replace(
         sink, operator=replace(sink.operator, spec=like_what_is_there(spec, sink.schema, entry.call, warns=False))

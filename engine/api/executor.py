@@ -30,6 +30,11 @@ class Executor(Protocol):
         """Whether plans are only looked at: nothing is read beyond samples, and outputs may exist."""
         ...
 
+    @property
+    def takes_said(self) -> bool:
+        """Whether plans are to have operators as users said them beside their lowered forms."""
+        ...
+
     def default_parallelism(self, configuration: Configuration) -> int:
         """Return the number of subtasks of operators that say nothing of it."""
         ...

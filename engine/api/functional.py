@@ -1,4 +1,4 @@
-"""The functional calls of DataSet: Python functions over rows, batches, subtasks and groups.
+"""The functional calls of DataSet: Python functions over rows, batches, subtasks and groups, and where rows go.
 
     map flat_map map_batches map_partition     one input         filter(callable): relational_calls.py
     group_by(k).reduce                         grouped.py        co_group(other, on, fn, schema)
@@ -7,31 +7,45 @@
 A function is a callable, or an object with a method named like the call; engine.functions.user_function says what
 ``open(context)`` and ``close()`` of such an object are given. ``schema`` is that of the rows returned.
 
+Partitionings say how rows are spread over the subtasks of what comes next.
+
+    call                        a row goes to                                            shown as
+    shuffle()                   a random subtask                                         SHUFFLE
+    rebalance()                 the next subtask, from a random one on                   REBALANCE
+    rescale()                   the next one of the subtasks nearby                      RESCALE
+    broadcast()                 every subtask                                            BROADCAST
+    global_()                   subtask 0                                                GLOBAL
+    forward()                   the subtask of its own number                            FORWARD
+    key_by(*keys)               the subtask of its key's key group, as in Flink          KEYGROUP
+    partition_by_range(*keys)   the subtask of its range of keys                         RANGE
+    partition_custom(fn, *keys) the subtask that fn says                                 CUSTOM
+
+A partitioning is followed, never optimised away, and of two in a row the last one counts. The number of subtasks is
+that of ``set_parallelism`` behind it, or of the operator it leads into, or the default. No call given: rows stay in
+their subtask where both sides have the same number of them, and go in turn where they have not.
+
+Only ``broadcast`` changes which rows there are: what reads it sees each row once in each of its subtasks.
+
 Held by: tests/api/test_data_set.py
+Held by: tests/integration/test_partitioning.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from engine.api.calls import Calls
-from engine.api.data_types import declared_schema
-from engine.api.projections import column_names
-from engine.errors import SchemaError
-from engine.expressions.literals import make_literal
-from engine.expressions.schema_bridge import to_plan_schema
+from engine.column_expressions.data_types import declared_schema
+from engine.column_expressions.named_columns import column_names
+from engine.errors import PlanError, SchemaError
+from engine.expressions.schema_bridge import to_column_info, to_plan_schema
 from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
-from engine.graph.expression import ColumnRef, NamedExpression
-from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
+from engine.graph.plan import Partition, PythonFunction, Source
 from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import cast_node, check_columns
-
-if TYPE_CHECKING:
-    from engine.api.schema_inference import FirstResults
+from engine.records.key_types import is_key_type, key_remedy
 
 
 def output_schema(schema: Any, what: str) -> tuple[pa.Schema, tuple[str, ...]]:
@@ -69,7 +83,7 @@ def _with_errors(schema: pa.Schema, given: pa.Schema, kind: str) -> pa.Schema:
 
 
 class FunctionalCalls(Calls):
-    """Base of DataSet with the calls that take Python functions."""
+    """Base of DataSet with the calls that take Python functions, and those that say where rows go."""
 
     def map(
         self,
@@ -101,7 +115,7 @@ class FunctionalCalls(Calls):
         >>> halves.select("y", "error_input").collect()
         [Row(y=2, error_input=None), Row(y=None, error_input={'x': 0})]
         """
-        from engine.api.python_functions import call_policy
+        from engine.functions.python_functions import call_policy
 
         policy = call_policy("map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("map", fn, schema, columns, policy)
@@ -126,7 +140,7 @@ class FunctionalCalls(Calls):
         >>> words.collect()
         [Row(word='a'), Row(word='b'), Row(word='c')]
         """
-        from engine.api.python_functions import call_policy
+        from engine.functions.python_functions import call_policy
 
         policy = call_policy("flat_map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("flat_map", fn, schema, columns, policy)
@@ -156,8 +170,14 @@ class FunctionalCalls(Calls):
         ``fn(left_rows, right_rows)`` is given two iterators that read on demand; reading left rows first is cheapest.
         ``on`` names columns of both sides, whose types are widened as in a join; rows with null keys are one group.
         """
+        from engine.functions.python_functions import python_function
+        from engine.functions.schema_inference import function_schema
+        from engine.lowering.function_nodes import co_group_node
+
         right = self._partner(other, "co_group")
-        return self._with(co_group_node(self._node, right, column_names(on, "co_group on"), fn, schema))
+        plain, not_null = output_schema(function_schema("co_group", fn, schema, _no_results), "co_group")
+        function = replace(python_function("co_group", fn), not_null=not_null)
+        return self._with(co_group_node(self._node, right, column_names(on, "co_group on"), function, plain))
 
     def with_broadcast(self, *unnamed: Any, **data_sets: Self) -> Self:
         """Return this data set; the function that computes it gets whole data sets: ``broadcast(name)``.
@@ -166,6 +186,8 @@ class FunctionalCalls(Calls):
         ``context.broadcast("name")`` is the list of all rows. Each subtask holds its own copy, so these data sets must
         be small: at most a quarter of the budget of pages, else the job fails with MemoryBudgetError.
         """
+        from engine.lowering.function_nodes import with_broadcasts
+
         if unnamed:
             raise SchemaError("with_broadcast: the function asks for a data set by its name: write name=data")
         nodes = {name: self._partner(data_set, "with_broadcast") for name, data_set in data_sets.items()}
@@ -179,11 +201,10 @@ class FunctionalCalls(Calls):
         columns: Any = None,
         policy: CallPolicy | None = None,
     ) -> Self:
-        from engine.api.python_functions import python_function
-        from engine.api.schema_inference import function_schema
+        from engine.functions.python_functions import python_function
+        from engine.functions.schema_inference import function_schema
 
-        arguments = () if columns is None else tuple(column_names(columns, f"{kind} columns"))
-        check_columns(arguments, self.schema)
+        arguments = () if columns is None else tuple(self._names(columns, f"{kind} columns"))
         if columns is not None and not arguments:
             raise SchemaError(f"{kind}: columns= has no columns")
         whole = function_schema(kind, function, schema, self._first_results, arguments, policy)
@@ -192,97 +213,115 @@ class FunctionalCalls(Calls):
             _refuse_nulls_of_errors(kind, policy, not_null)
         if policy is not None and policy.is_collecting:
             plain = _with_errors(plain, self.schema, kind)
-        operator = msgspec.structs.replace(
-            python_function(kind, function), arguments=arguments, policy=policy, not_null=not_null
-        )
+        operator = replace(python_function(kind, function), arguments=arguments, policy=policy, not_null=not_null)
         return self._with(LogicalNode(operator, (self._node,), plain))
+
+    def shuffle(self) -> Self:
+        """Send each row to a random subtask: uniform, independent, different at each run."""
+        return self._same_rows(Partition("SHUFFLE"))
+
+    def rebalance(self) -> Self:
+        """Distribute rows in turn: from each producer, subtasks get equally many, give or take one."""
+        return self._same_rows(Partition("REBALANCE"))
+
+    def rescale(self) -> Self:
+        """Distribute rows in turn among the subtasks nearby: less traffic than ``rebalance``.
+
+        From 2 to 4 subtasks each producer feeds two of its own, from 4 to 2 two producers feed one.
+        """
+        return self._same_rows(Partition("RESCALE"))
+
+    def broadcast(self) -> Self:
+        """Return every row once in each subtask: with p subtasks what follows sees p copies of each row.
+
+        Made for ``map_partition`` and its like, each subtask of which then has all rows. A join needs none of this: it
+        broadcasts a small side by itself.
+        """
+        return self._same_rows(Partition("BROADCAST"))
+
+    def global_(self) -> Self:
+        """Send all rows to subtask 0; the other subtasks have none."""
+        return self._same_rows(Partition("GLOBAL"))
+
+    def forward(self) -> Self:
+        """Keep each row in the subtask of the number that it came from.
+
+        Raises: PlanError, when the plan is made, if what follows has another parallelism.
+        """
+        return self._same_rows(Partition("FORWARD"))
+
+    def key_by(self, *keys: Any) -> Self:
+        """Send equal keys to one subtask, by Flink's key groups (128 of them up to 85 subtasks).
+
+        Args:
+            keys: names of columns, one or more; a ``group_by`` of them that follows needs no exchange of its own.
+
+        Raises: SchemaError for a column that is not there or cannot be a key; the job fails with DataError for a row
+        with a null key.
+        """
+        return self._same_rows(Partition("KEYGROUP", self._partition_keys(keys, "key_by")))
+
+    def partition_by_range(self, *keys: Any) -> Self:
+        """Partition by ranges: subtask i has smaller keys than subtask i + 1, equal ones in one; nulls come first.
+
+        The bounds come from samples of all rows, so subtasks get about equally many. It is done by a sort: inside a
+        subtask rows are in order, too.
+
+        Args:
+            keys: names of columns, one or more, compared in this order.
+
+        Raises: SchemaError for a column that is not there or has no order.
+        """
+        return self._same_rows(Partition("RANGE", self._partition_keys(keys, "partition_by_range")))
+
+    def partition_custom(self, fn: Any, *keys: Any) -> Self:
+        """Send each row to the subtask that a Python function returns.
+
+        Args:
+            fn: called for each row as ``fn(key, ..., count)`` with the values of the keys (None for null) and the
+                number of subtasks; returns an int, 0 <= subtask < count. It runs in a worker process.
+            keys: names of columns, one or more, of any type.
+
+        Raises: SchemaError for a column that is not there; the job fails with the function's name, file and line for
+        an exception in it or for what is no subtask.
+        """
+        from engine.functions.python_functions import python_function
+
+        names = tuple(self._names(list(keys), "partition_custom"))
+        if not names:
+            raise SchemaError("partition_custom: no key; name the columns that the function is to see")
+        from engine.functions.function_body import CHANNEL_COLUMN
+
+        if CHANNEL_COLUMN in self._node.schema.names:
+            raise SchemaError(f"partition_custom: a column is called {CHANNEL_COLUMN!r}, a name in use; rename it")
+        channel = to_column_info(pa.field(CHANNEL_COLUMN, pa.int32()))
+        return self._same_rows(Partition("CUSTOM", names, python_function("partition", fn), channel))
+
+    def replicated(self) -> Self:
+        """Allow each subtask of a join to read all of these rows by itself.
+
+        A hint for a small side that is read from outside (behind it only ``select``, ``filter`` and their like): such
+        a join needs no exchange. It never changes the result: whatever else reads the rows reads them once.
+
+        Raises: PlanError when this is not a source.
+        """
+        operator = self._node.operator
+        if not isinstance(operator, Source):
+            raise PlanError("replicated() is for a source: call it right behind read_csv, from_arrow and so on")
+        source = Source(operator.spec, operator.statistics, is_replicated=True, rate_limit=operator.rate_limit)
+        return self._with(replace(self._node, operator=source))
+
+    def _partition_keys(self, keys: tuple[Any, ...], what: str) -> tuple[str, ...]:
+        names = tuple(self._names(list(keys), what))
+        if not names or len(set(names)) < len(names):
+            raise SchemaError(f"{what}: no key, or one given twice: {', '.join(names)}")
+        for name in names:
+            data_type = self._node.schema.field(name).type
+            if not is_key_type(data_type):
+                raise SchemaError(f"{what}: column {name!r} is {data_type}, which is no key: {key_remedy(data_type)}")
+        return names
 
 
 def _no_results(_function: PythonFunction, schema: pa.Schema) -> pa.Table:
     """Return nothing: the first rows of two data sets need not have a key in common."""
     return schema.empty_table()
-
-
-def reduce_node(
-    source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema | None, first_results: FirstResults
-) -> LogicalNode:
-    """Return the node of a function over the groups of a node by columns; ``first_results``: of the node."""
-    from engine.api.python_functions import python_function
-    from engine.api.schema_inference import function_schema
-
-    plain, not_null = output_schema(function_schema("reduce", fn, schema, first_results, keys), "reduce")
-    function = msgspec.structs.replace(python_function("reduce", fn), not_null=not_null)
-    return LogicalNode(GroupReduce(keys, function), (source,), plain)
-
-
-def co_group_node(
-    left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema | None
-) -> LogicalNode:
-    """Return the node of a function over the groups of two nodes."""
-    from engine.api.python_functions import python_function
-    from engine.api.schema_inference import function_schema
-    from engine.expressions.infer import infer_schema
-    from engine.lowering.exact_keys import compared_type
-
-    plain, not_null = output_schema(function_schema("co_group", fn, schema, _no_results), "co_group")
-    if not keys or len(set(keys)) < len(keys):
-        raise SchemaError(f"co_group: no key, or one given twice: {', '.join(keys)}")
-    for side in (left, right):
-        check_columns(keys, side.schema)
-    fields = {key: (left.schema.field(key), right.schema.field(key)) for key in keys}
-    types = {key: compared_type(*pair, is_total=True, call="co_group") for key, pair in fields.items()}
-    left, right = cast_node(left, types), cast_node(right, types)
-    names = tuple(f"__key{index}" for index in range(len(keys)))
-    views = (_view(left.schema, keys, names, "left"), _view(right.schema, keys, names, "right"))
-    pairs = [_pair_columns(side, (left.schema, right.schema), views) for side in (0, 1)]
-    pair_schema = infer_schema(pairs[0], left.schema)
-    function = msgspec.structs.replace(python_function("co_group", fn), not_null=not_null)
-    operator = CoGroup(names, function, tuple(pairs[0]), tuple(pairs[1]), to_plan_schema(pair_schema), views)
-    return LogicalNode(operator, (left, right), plain)
-
-
-def _view(schema: pa.Schema, keys: list[str], names: tuple[str, ...], side: str) -> tuple[tuple[str, str], ...]:
-    """Return (name, name in the output where both sides are one) for each column of a side."""
-    key_names = dict(zip(keys, names, strict=True))
-    return tuple((name, key_names.get(name, f"__{side}{index}")) for index, name in enumerate(schema.names))
-
-
-def _pair_columns(
-    side: int, schemas: tuple[pa.Schema, pa.Schema], views: Sequence[tuple[tuple[str, str], ...]]
-) -> list[NamedExpression]:
-    """Return the columns of both sides as expressions over one: keys, the side's number, own columns, nulls."""
-    from engine.functions.group_rows import SIDE
-
-    own = {column: name for name, column in views[side]}
-    keys = sorted(column for column in own if column.startswith("__key"))
-    columns = [NamedExpression(key, ColumnRef(own[key])) for key in keys]
-    columns.append(NamedExpression(SIDE, make_literal(side, pa.int8())))
-    for index, (schema, view) in enumerate(zip(schemas, views, strict=True)):
-        for name, column in view:
-            if column not in keys:
-                value = ColumnRef(name) if index == side else make_literal(None, schema.field(name).type)
-                columns.append(NamedExpression(column, value))
-    return columns
-
-
-def with_broadcasts(node: LogicalNode, data_sets: dict[str, LogicalNode]) -> LogicalNode:
-    """Return a function's node with more broadcast data sets; SchemaError when it is none, or a name is taken."""
-    operator = node.operator
-    function = operator.function if isinstance(operator, GroupReduce | CoGroup) else operator
-    if not isinstance(function, PythonFunction):
-        raise SchemaError("with_broadcast: goes right behind map, flat_map, filter(function), reduce and the like")
-    taken = sorted(set(function.broadcasts) & set(data_sets))
-    if taken or not data_sets:
-        raise SchemaError(f"with_broadcast: {f'{taken[0]!r} is there already' if taken else 'no data set is given'}")
-    names = (*function.broadcasts, *data_sets)
-    from engine.functions.worker_protocol import BROADCASTS_MAX
-
-    if len(names) > BROADCASTS_MAX:
-        raise SchemaError(f"with_broadcast: {len(names)} data sets; at most {BROADCASTS_MAX}")
-    function = msgspec.structs.replace(function, broadcasts=names)
-    changed = (
-        msgspec.structs.replace(operator, function=function)
-        if isinstance(operator, GroupReduce | CoGroup)
-        else function
-    )
-    return LogicalNode(changed, (*node.inputs, *data_sets.values()), node.schema, node.name, node.parallelism)

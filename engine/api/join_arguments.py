@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from engine.api.expression import Expr
-from engine.api.projections import column_name, flattened
-from engine.api.windows import plain_distance
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.named_columns import column_name, flattened
+from engine.column_expressions.windows import plain_distance
 from engine.errors import SchemaError
 from engine.graph.expression import ColumnRef, Expression
-from engine.graph.plan import AsofDirection, AsofJoinBy, JoinHint, JoinType
+from engine.graph.said_operators import AsofDirection, AsofJoinBy, JoinHint, JoinType
 from engine.lowering.join_keys import JoinKeys
 
 #: spellings of join types in Spark, Polars, pandas and DuckDB, without underscores, hyphens and spaces
@@ -116,7 +116,7 @@ def join_hint(hint: JoinHint | str | None) -> JoinHint:
     except ValueError:
         raise SchemaError(
             f"Unrecognized join hint {hint!r}: choose one of {', '.join(JoinHint)}. "
-            "Hints are written in join(hint=...); there are none in SQL yet"
+            "In SQL a hint is written SELECT /*+ BROADCAST(t) */"
         ) from None
 
 

@@ -112,7 +112,7 @@ OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "read_text": _OF_FILES | _by_name(("encoding charset", _NO_ENCODING)),
     **{f"read_{kind}": _OF_FILES for kind in ("parquet", "ipc", "orc", "avro", "records")},
     **{f"write_{kind}": _OF_OUTPUTS for kind in ("csv", "json", "text", "parquet", "ipc", "orc")},
-    "write_records": _by_name(("mode", "overwrite=True"), ("partition_by sort_by", "sort(by), or write_parquet")),
+    "write_records": _by_name(("partition_by sort_by", "sort(by), or write_parquet")),
     "sort": _by_name(
         ("ascending", "descending=, the other way round"), ("reverse", "descending="), ("na_position", "nulls_last=")
     ),
@@ -141,7 +141,8 @@ def _told(function: FunctionType) -> Callable[..., Any]:
     is_open = bool(code.co_flags & CO_VARKEYWORDS)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     name = function.__name__
-    more = _MORE.get("write_" if name.startswith("write_") else name) if is_open else None
+    group = "write_" if name.startswith("write_") and name not in _MORE else name
+    more = _MORE.get(group) if is_open else None
     if is_open and more is None:
         return function  # names of columns, or options of any format
 
@@ -156,7 +157,7 @@ def _told(function: FunctionType) -> Callable[..., Any]:
 
 
 def _sink_options() -> Iterable[str]:
-    from engine.api.sink_options import SinkOptions
+    from engine.outputs.sink_options import SinkOptions
 
     return SinkOptions.__annotations__
 
@@ -167,9 +168,15 @@ def _csv_options() -> Iterable[str]:
     return CsvReadOptions.__annotations__
 
 
+def _iceberg_options() -> Iterable[str]:
+    from engine.outputs.sink_options import IcebergOptions
+
+    return IcebergOptions.__annotations__
+
+
 _NO_HELP: Final[Mapping[str, str]] = MappingProxyType({})
-#: options of calls that take them as ``**options``, by the call's name; "write_": of each call that begins so
-_MORE: Final = {"read_csv": _csv_options, "write_": _sink_options}
+#: options of calls that take them as ``**options``, by the call's name; "write_": of others that begin so
+_MORE: Final = {"read_csv": _csv_options, "write_iceberg": _iceberg_options, "write_": _sink_options}
 
 
 def check_option(call: str, option: str, known: Iterable[str], helps: Mapping[str, str] = _NO_HELP) -> None:

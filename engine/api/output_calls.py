@@ -1,8 +1,10 @@
-"""The calls of DataSet that write files, in the next ``env.execute()``.
+"""The calls of DataSet that write files and tables, in the next ``env.execute()``; ``merge_into`` at once.
 
     write_csv write_parquet write_records write_text write_json write_ipc write_orc write_database write
+    write_delta write_iceberg merge_into
 
 Held by: tests/integration/test_sinks.py
+Held by: tests/delta_tables/test_merge.py
 """
 
 from __future__ import annotations
@@ -16,22 +18,23 @@ import pyarrow as pa
 from engine.api.calls import Calls
 from engine.api.other_options import check_option, with_other_options
 from engine.errors import ConfigurationError, NotYetSupportedError
-from engine.files.paths import local_path
+from engine.files.paths import local_path, placed_store_errors
+from engine.files.store_access import GivenOptions, StoreAccess
 from engine.formats.registry import sink_format_of
 from engine.formats.sink_format import CALLS
-from engine.graph.expression import ColumnRef, NamedExpression
-from engine.graph.plan import Sink, Sort
+from engine.graph.plan import Sink
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import free_name, project_node
-from engine.storage.store_client import use_store_settings
-from engine.storage.store_options import StorageOptions, bucket_settings
+from engine.storage.store_options import StorageOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.api.sink_options import SinkOptions
+    from engine.formats.table_target import TableTarget
+    from engine.outputs.merge_clauses import Clause
+    from engine.outputs.merge_plan import MergeResult
+    from engine.outputs.sink_options import IcebergOptions, SinkOptions
 
 PathLike = str | os.PathLike[str]
 
@@ -84,16 +87,25 @@ class OutputCalls(Calls):
         sink = SinkSpec("parquet", place, overwrite, compression=codec, compression_level=compression_level)
         self._add_sink(sink, options)
 
-    def write_records(self, path: PathLike, overwrite: bool = False, *, storage_options: StorageOptions = None) -> None:
+    def write_records(
+        self, path: PathLike, overwrite: bool = False, *, mode: str = "", storage_options: StorageOptions = None
+    ) -> None:
         """Write a record data set when ``env.execute()`` runs: ``part-00000.parquet`` and so on, and a manifest.
 
         The manifest (``_manifest.json``) has the schema, rows, bytes and checksums of the parts, and for each column
         its bounds, nulls, heavy values and an estimate of distinct values; ``read_records`` plans with it, and Spark
         reads the same folder. ``read_records`` gives the same types back; one that Parquet does not have is a
-        SchemaError. A path that exists is an error unless ``overwrite``, which replaces it at once.
-        ``storage_options`` as in ``write_csv``.
+        SchemaError. ``mode``: "error", where a path that exists is one, or "overwrite", which replaces it at once;
+        ``overwrite=True`` is short for that. ``storage_options`` as in ``write_csv``.
         """
+        if mode in ("append", "overwrite_partitions"):
+            raise ConfigurationError(
+                f"write_records: mode={mode!r}: one manifest is of all parts, so that none are added: choose error or"
+                " overwrite, or write_parquet, which adds files to a folder"
+            )
         options: SinkOptions = {} if storage_options is None else {"storage_options": storage_options}
+        if mode:
+            options["mode"] = mode
         self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite), options)
 
     def write_text(
@@ -188,7 +200,7 @@ class OutputCalls(Calls):
         entry = sink_format_of(sink)
         if entry.is_passing:
             raise ConfigurationError(f"write({format!r}): its files are results of this process; use to_arrow")
-        from engine.api.sink_options import SinkOptions
+        from engine.outputs.sink_options import SinkOptions
 
         for option in options:
             check_option(entry.call, option, ("overwrite", "compression", *SinkOptions.__annotations__))
@@ -214,7 +226,7 @@ class OutputCalls(Calls):
         ``schema_mode="union"`` adds rows with fewer or other columns; ``target_file_size``: "128mb" without
         partitions; ``properties``: of a table that is made. ``JobResult.outputs`` has the version.
         """
-        from engine.api.delta_calls import delta_write
+        from engine.outputs.delta_output import delta_write
 
         options: SinkOptions = {
             "partition_by": partition_by or (),
@@ -223,9 +235,7 @@ class OutputCalls(Calls):
         if target_file_size is not None:
             options["target_file_size"] = target_file_size
         place = local_path(path, "write_delta")
-        configuration = self._environment.configuration
-        configuration.add_storage_texts(bucket_settings([place], storage_options, "write_delta"))
-        use_store_settings(configuration.storage_texts())
+        self._stores(storage_options, "write_delta").use_for(place)
         rows, spec, order = delta_write(self._node, place, mode, schema_mode, options, properties or {})
         self._write_sorted(rows, spec, order)
 
@@ -238,8 +248,8 @@ class OutputCalls(Calls):
         partition_by: str | Sequence[str] | None = None,
         sort_by: str | Sequence[str] | None = None,
         target_file_size: int | str | None = None,
-        compression: str = "zstd",
-        properties: Mapping[str, str] | None = None,
+        compression: str | None = None,
+        **options: Unpack[IcebergOptions],
     ) -> None:
         """Write a table of Iceberg (the extra ``iceberg``) when ``env.execute()`` runs, by one commit.
 
@@ -247,17 +257,19 @@ class OutputCalls(Calls):
         "overwrite" and "overwrite_partitions", which replaces partitions that the rows have, make it where it is not
         there. ``partition_by`` of a table that is made: columns, or transforms such as "day(ts)", "bucket(16, id)" and
         "truncate(10, name)". ``sort_by``: order of the rows in files; without it, that of the table.
-        ``target_file_size``: as of ``write_csv``, without it that of the table. ``properties``: of a table that is
-        made.
+        ``target_file_size``: as of ``write_csv``, without it that of the table. ``compression``: as of
+        ``write_parquet``, without it that of the table, which is "zstd" where it says nothing. ``properties``: of a
+        table that is made. ``storage_options``: as of ``read_iceberg``.
         """
-        from engine.api.iceberg_output import IcebergOutput, iceberg_sink
+        from engine.outputs.iceberg_output import IcebergOutput, iceberg_sink
 
         if self._environment.target == "spark":
             raise NotYetSupportedError("write_iceberg on target spark; run it on local or cluster")
-        use_store_settings(self._environment.configuration.storage_texts())
+        stores = self._stores(options.get("storage_options"), "write_iceberg")
+        properties = options.get("properties")
         parts = (partition_by,) if isinstance(partition_by, str) else partition_by
         order = (sort_by,) if isinstance(sort_by, str) else sort_by
-        output = IcebergOutput(table, catalog, mode, parts, order, target_file_size, compression, properties)
+        output = IcebergOutput(table, catalog, mode, parts, order, target_file_size, compression, properties, stores)
         self._environment.add_sink(iceberg_sink(self._node, output))
 
     def write_database(self, table: str, uri: str, mode: str = "error", on: str | Sequence[str] | None = None) -> None:
@@ -273,6 +285,35 @@ class OutputCalls(Calls):
         spec = database_sink(self.schema, table, uri, mode, keys)
         self._environment.add_sink(LogicalNode(Sink(spec), (self._node,), self.schema))
 
+    def merge_into(
+        self,
+        target: TableTarget,
+        on: str | Sequence[str],
+        when_matched: Clause = "update",
+        when_not_matched: Clause = "insert",
+        when_not_matched_by_source: Clause = "ignore",
+    ) -> MergeResult:
+        """Merge these rows into a table at once, by one commit.
+
+        ``target``: ``delta("folder")`` or ``iceberg("db.name", catalog)``. ``on``: key columns of both sides.
+        ``when_matched``: "update" takes the values of these rows, "delete", "ignore", or a dict:
+        ``{"set": {"price": col("source.price")}, "where": condition}`` or ``{"delete": True, "where": condition}``;
+        with "set" and a condition as "delete", rows that meet it go, and the others are updated.
+        ``when_not_matched``: "insert", "ignore", or ``{"values": {...}, "where": condition}``.
+        ``when_not_matched_by_source``, for rows of the table alone: "ignore", "delete", or a dict as of
+        ``when_matched``. Expressions name columns ``source.x`` and ``target.x``. Two of these rows with the key of one
+        row of the table are a DataError; null keys match nothing.
+        """
+        from engine.outputs.merge_plan import merged
+
+        if self._environment.target == "spark":
+            raise NotYetSupportedError("merge_into on target spark; run it on local or cluster")
+        keys = (on,) if isinstance(on, str) else tuple(on)
+        return merged(self, target, keys, (when_matched, when_not_matched, when_not_matched_by_source))
+
+    def _stores(self, options: StorageOptions, call: str) -> StoreAccess:
+        return StoreAccess(self._environment.configuration, GivenOptions(options), call)
+
     def _without(self, options: SinkOptions) -> pa.Schema:
         """Return the columns that are in the files, without those of folders."""
         keys = options.get("partition_by", ())
@@ -280,39 +321,16 @@ class OutputCalls(Calls):
         return pa.schema([field for field in self.schema if field.name not in names])
 
     def _add_sink(self, spec: SinkSpec, options: SinkOptions | None = None) -> None:
-        from engine.api.sink_options import with_options
+        from engine.outputs.sink_options import with_options
 
-        entry, configuration = sink_format_of(spec), self._environment.configuration
-        given = (options or {}).get("storage_options")
-        configuration.add_storage_texts(bucket_settings([spec.path], given, entry.call))
-        use_store_settings(configuration.storage_texts())
+        entry = sink_format_of(spec)
+        self._stores((options or {}).get("storage_options"), entry.call).use_for(spec.path)
         spec = entry.checked(spec, self.schema, self._without(options or {}))
-        spec, order = with_options(spec, self.schema, options or {}, entry.call)
+        with placed_store_errors(entry.call):
+            spec, order = with_options(spec, self.schema, options or {}, entry.call)
         self._write_sorted(self._node, spec, order)
 
     def _write_sorted(self, rows: LogicalNode, spec: SinkSpec, order: tuple[SortKey, ...]) -> None:
+        from engine.outputs.sorted_sinks import sorted_sink
+
         self._environment.add_sink(sorted_sink(rows, spec, order))
-
-
-def sorted_sink(node: LogicalNode, spec: SinkSpec, order: tuple[SortKey, ...]) -> LogicalNode:
-    """Return a sink of rows in an order."""
-    rows = LogicalNode(Sort(order), (node,), node.schema) if order else node
-    if spec.partition_by and spec.target_file_bytes and not _is_sorted_by(node, order):
-        rows = _sorted_to_the_row(node, order)
-    return LogicalNode(Sink(spec), (rows,), node.schema)
-
-
-def _is_sorted_by(node: LogicalNode, order: tuple[SortKey, ...]) -> bool:
-    operator = node.operator
-    return isinstance(operator, Sort) and operator.keys[: len(order)] == order
-
-
-def _sorted_to_the_row(node: LogicalNode, order: tuple[SortKey, ...]) -> LogicalNode:
-    """Return the rows in an order, last by their places: no two are equal, so ranges may end between any two."""
-    from engine.api.row_functions import row_place
-
-    place = free_name("__place", node.schema)
-    kept = [NamedExpression(name, ColumnRef(name)) for name in node.schema.names]
-    placed = project_node(node, [*kept, NamedExpression(place, row_place().expression)], "write")
-    ordered = LogicalNode(Sort((*order, SortKey(place))), (placed,), placed.schema)
-    return project_node(ordered, kept, "write")

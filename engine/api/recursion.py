@@ -30,7 +30,8 @@ from engine.api.results import check_visible
 from engine.config.sql_options import RECURSION_ROUNDS_MAX
 from engine.connectors.arrow_files import arrow_files_source
 from engine.errors import PlanError
-from engine.graph.plan import JoinType, Source
+from engine.graph.plan import Source
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ArrowSource, SinkSpec, SourceSplit, SourceStatistics
 from engine.lowering.aggregate_nodes import aggregate_node
 from engine.lowering.join_keys import keys_on

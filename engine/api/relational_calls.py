@@ -1,23 +1,34 @@
-"""The relational calls of DataSet: columns, rows and their order.
+"""The relational calls of DataSet: columns, rows and their order, groups, and pairs with rows of another data set.
 
-    select with_columns drop rename        projections.py
+    select with_columns drop rename        projections
     filter distinct union limit sort top   operators of the plan
+    group_by agg                           what group_by returns is in grouped_by.py
+    join asof_join intersect except_       arguments of joins are checked in join_arguments.py
 
 Held by: tests/api/test_data_set.py
+Held by: tests/integration/test_join_forms.py
+Held by: tests/integration/test_row_calls.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from engine.api.calls import Calls, row_count
-from engine.api.expression import Expr
 from engine.api.other_options import with_other_options
-from engine.api.projections import column_name, column_names, flattened, renamed, selected, with_columns
-from engine.api.python_habits import plain_truth
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.named_columns import (
+    column_name,
+    column_names,
+    flattened,
+    renamed,
+    selected,
+    with_columns,
+)
+from engine.column_expressions.python_habits import plain_truth
 from engine.errors import SchemaError
-from engine.expressions.text import expression_text
+from engine.expressions.column_names import check_columns
 from engine.graph.expression import (
     ColumnRef,
     Expression,
@@ -25,12 +36,16 @@ from engine.graph.expression import (
     OrderedBy,
     has_data_set,
 )
-from engine.graph.plan import Explode, Filter, Limit, Page, Project, PythonFunction, Sort, SortBy, Source, Window
+from engine.graph.plan import Explode, Filter, Limit, Project, PythonFunction, Sort, Source, Window
+from engine.graph.said_operators import JoinBy, JoinHint, JoinType, Page, SetOperation, SortBy
 from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import check_columns, project_node
+from engine.lowering.projections import columns_as_they_are, project_node
 from engine.lowering.said_nodes import lowered
 from engine.records.key_types import is_key_type, key_remedy
 from engine.user_warnings import warn_user
+
+if TYPE_CHECKING:
+    from engine.api.grouped_by import GroupedBy
 
 
 def _has_order(node: LogicalNode) -> bool:
@@ -88,9 +103,8 @@ class RelationalCalls(Calls):
 
     def drop(self, *columns: Any) -> Self:
         """Return all columns except these."""
-        dropped = column_names(list(columns), "drop")
-        check_columns(dropped, self.schema)
-        kept = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names if name not in dropped]
+        dropped = self._names(list(columns), "drop")
+        kept = columns_as_they_are(name for name in self.schema.names if name not in dropped)
         return self._with(project_node(self._node, kept, "drop"))
 
     def rename(self, names: Mapping[str, str] | None = None, **more: str) -> Self:
@@ -109,21 +123,16 @@ class RelationalCalls(Calls):
             return self._with(lowered(Filter(predicate), (self._node, *others)))
         if isinstance(condition, bool):
             raise plain_truth(condition, "filter")
-        from engine.api.python_functions import python_function
+        from engine.functions.python_functions import python_function
         from engine.functions.user_function import function_of
 
         if function_of("filter", condition) is None:
             raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
         if columns is None:
             return self._same_rows(python_function("filter", condition))
-        return self._filtered_by_call(condition, column_names(columns, "filter columns"))
+        from engine.column_expressions.udfs import truth_of
 
-    def _filtered_by_call(self, function: Any, names: list[str]) -> Self:
-        """Return the rows for whose values in some columns a Python function is true."""
-        from engine.api.udfs import truth_of
-
-        check_columns(names, self.schema)
-        return self.filter(truth_of(function, names))
+        return self.filter(truth_of(condition, self._names(columns, "filter columns")))
 
     def distinct(self, subset: Any = None) -> Self:
         """Return each different row once; null equals null here.
@@ -144,7 +153,7 @@ class RelationalCalls(Calls):
 
     def _one_of_each(self, keys: list[str], order: Sequence[OrderedBy] = ()) -> Self:
         """Return the first row of those with equal keys, in an order."""
-        from engine.api.windows import over_keys, row_number
+        from engine.column_expressions.windows import over_keys, row_number
 
         if not keys:
             raise SchemaError("distinct: subset= has no columns")
@@ -200,13 +209,125 @@ class RelationalCalls(Calls):
         keys = [
             key.expression if isinstance(key, Expr) else ColumnRef(column_name(key, what)) for key in flattened([by])
         ]
-        flags = []
-        for option, value in (("descending", descending), ("nulls_last", nulls_last)):
-            values = list(value) if isinstance(value, list | tuple) else [value] * len(keys)
-            if len(values) != len(keys) or not all(isinstance(flag, bool) for flag in values):
-                names = ", ".join(map(expression_text, keys))
-                raise SchemaError(f"{what}: {option}={value!r}: a bool, or one for each of {names}")
-            flags.append(values)
+        from engine.column_expressions.windows import flags_of_keys
+
+        pairs = (("descending", descending), ("nulls_last", nulls_last))
+        flags = [flags_of_keys(value, f"{what}: {option}", keys) for option, value in pairs]
         found, others = self._with_inputs(keys)
         said = SortBy(tuple(OrderedBy(*key) for key in zip(found, *flags, strict=True)), count)
         return self._with(lowered(said, (self._node, *others), what))
+
+    def group_by(self, *keys: Any, **named: Any) -> GroupedBy[Self]:
+        """Return the groups of rows with equal keys (names or expressions); without keys, one group.
+
+        >>> rows({"x": [1, 2, 3]}).group_by(odd=col("x") % 2).agg(n=count()).sort("odd").collect()
+        [Row(odd=0, n=1), Row(odd=1, n=2)]
+        """
+        from engine.api.grouped_by import GroupedBy
+        from engine.column_expressions.aggregates import argument_expression
+
+        named_keys = [Expr(argument_expression(key, "group_by"), name) for name, key in named.items()]
+        return GroupedBy(self, (*keys, *named_keys))
+
+    def agg(self, *aggregates: Any, **named: Any) -> Self:
+        """Return aggregates of all rows, as one row: ``agg(total=sum_("x"))`` is ``group_by().agg(total=...)``."""
+        return self.group_by().agg(*aggregates, **named)
+
+    def join(
+        self,
+        other: Self,
+        on: Any = None,
+        left_on: Any = None,
+        right_on: Any = None,
+        how: str = "inner",
+        hint: JoinHint | str | None = None,
+        condition: Expr | None = None,
+        null_aware: bool = False,
+        suffix: str | None = None,
+        null_safe: bool | list[bool] = False,
+    ) -> Self:
+        """Return the pairs of rows with equal keys; nulls match nothing.
+
+        ``on`` (on both sides) gives one key column, ``left_on`` and ``right_on`` keep both; each is a name, an
+        expression or a list of them. ``how`` in inner left right full semi anti cross, or as Spark and Polars spell
+        them; semi and anti return the left columns, cross has no keys. A pair must also meet ``condition``, an
+        expression over the columns of both sides, which may stand alone. ``suffix`` is put behind the names of right
+        columns that the left has too. ``null_safe``: null equals null in the keys. ``null_aware`` makes ``how="anti"``
+        SQL's NOT IN.
+
+        >>> left = env.from_rows([(1, "a"), (None, "b")], pa.schema([("k", pa.int64()), ("x", pa.string())]))
+        >>> left.join(left, on="k", suffix="_right", null_safe=True).sort("k").collect()
+        [Row(k=None, x='b', x_right='b'), Row(k=1, x='a', x_right='a')]
+        """
+        from engine.api.join_arguments import KeyArguments, join_condition, join_hint, join_keys, join_type
+
+        right, kind = self._partner(other, "join"), join_type(how)
+        if null_aware and kind is not JoinType.ANTI:
+            raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
+        arguments = KeyArguments(on, left_on, right_on, null_safe)
+        keys = join_keys(kind, arguments, has_condition=condition is not None)
+        if null_aware and any(keys.null_safe):
+            raise SchemaError(
+                "join: null_aware=True takes a null as unknown, null_safe=True as a value; give one of them"
+            )
+        flags, wanted = tuple(keys.null_safe), join_condition(condition)
+        said = JoinBy(kind, tuple(keys.pairs), keys.is_on, flags, join_hint(hint), wanted, null_aware, suffix)
+        return self._with(lowered(said, (self._node, right)))
+
+    def asof_join(
+        self,
+        other: Self,
+        on: Any = None,
+        by: Any = None,
+        direction: str = "backward",
+        tolerance: Any = None,
+        allow_exact_matches: bool = True,
+        left_on: Any = None,
+        right_on: Any = None,
+        suffix: str | None = None,
+    ) -> Self:
+        """Return all rows, each with the row of ``other`` that is nearest to it by ``on``; nulls where there is none.
+
+        ``on`` is a column of both sides, mostly a time, and comes out once; ``left_on`` and ``right_on`` keep both.
+        ``by``: columns that must be equal. ``direction``: "backward" takes the last row that is not later, "forward"
+        the first that is not earlier, "nearest" the nearer of the two (the earlier one where both are as near).
+        ``tolerance`` is how far away it may be: a number, a ``timedelta``, or a text such as "10 min".
+        ``allow_exact_matches=False``: a row at the very time does not count. A null matches nothing. Of several rows of
+        ``other`` at one time, backward takes the last in their order, forward the first, where one subtask reads them.
+
+        >>> trades = env.from_arrow(pa.table({"at": [2, 5, 9], "sym": ["a", "b", "a"], "size": [10, 20, 30]}))
+        >>> quotes = env.from_arrow(pa.table({"at": [1, 4, 8], "sym": ["a", "b", "b"], "bid": [1.5, 2.0, 2.5]}))
+        >>> trades.asof_join(quotes, on="at", by="sym", tolerance=5).sort("at").collect()
+        [Row(at=2, sym='a', size=10, bid=1.5), Row(at=5, sym='b', size=20, bid=2.0),
+         Row(at=9, sym='a', size=30, bid=None)]
+        """
+        from engine.api.join_arguments import AsofArguments, asof_join_by
+
+        right = self._partner(other, "asof_join")
+        arguments = AsofArguments(on, left_on, right_on, by, direction, tolerance, allow_exact_matches)
+        return self._with(lowered(asof_join_by(arguments, suffix), (self._node, right)))
+
+    def intersect(self, other: Self, all: bool = False) -> Self:  # noqa: A002
+        """Return the rows that are in both, each different row once; ``all``: as often as in the one that has fewer.
+
+        Columns are matched by name, and have the types of these rows; null equals null.
+
+        >>> rows({"x": [1, 1, 2]}).intersect(rows({"x": [1, 1, 3]}), all=True).to_arrow().to_pylist()
+        [{'x': 1}, {'x': 1}]
+        """
+        return self._matched(other, in_other=True, counts=all)
+
+    def except_(self, other: Self, all: bool = False) -> Self:  # noqa: A002
+        """Return the rows that are not in the other, each different row once; ``all``: as often as it has them more.
+
+        Columns are matched by name, and have the types of these rows; null equals null.
+
+        >>> rows({"x": [1, 2, 2, None]}).except_(rows({"x": [1, None]})).to_arrow().to_pylist()
+        [{'x': 2}]
+        """
+        return self._matched(other, in_other=False, counts=all)
+
+    def _matched(self, right: Self, *, in_other: bool, counts: bool) -> Self:
+        """Return the rows that the right has, or has not; ``counts``: copies are counted."""
+        partner = self._partner(right, "intersect" if in_other else "except_")
+        return self._with(lowered(SetOperation(in_other, counts), (self._node, partner)))

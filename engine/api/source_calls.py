@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from engine.api.other_options import check_option, with_other_options
-from engine.api.partitioning import checked_rate
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
-from engine.files.paths import PathLike, given_paths, local_path, placed_store_errors
+from engine.files.paths import PathLike, given_paths, placed_store_errors
+from engine.files.store_access import GivenOptions, StoreAccess
 from engine.formats.registry import format_named, read_by_name, reading_call
 from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
@@ -31,15 +31,15 @@ from engine.graph.source_spec import SourceSpec, SourceStatistics
 from engine.lowering.logical_node import LogicalNode
 from engine.storage.file_systems import LOCAL, file_system_of
 from engine.storage.known_objects import known_statuses
-from engine.storage.store_client import use_store_settings
 from engine.storage.store_counters import StoreTraffic, counted
-from engine.storage.store_options import StorageOptions, bucket_settings
+from engine.storage.store_options import StorageOptions
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
     from engine.config.loader import Configuration
     from engine.csv.options import CsvReadOptions
+    from engine.formats.table_target import TableTarget
 
 Paths = PathLike | Iterable[PathLike]
 
@@ -307,15 +307,27 @@ class SourceCalls(ABC):
         in_paths = PathOptions(storage_options=storage_options)
         return self._read("delta", path, in_paths, rate_limit, options=options)
 
-    def read_changes(self, path: PathLike, since: int = 0) -> DataSet:
-        """Read the rows that versions of a Delta table with a change data feed changed, from version ``since`` on.
+    def read_changes(
+        self, table: PathLike | TableTarget, since: int | None = None, storage_options: StorageOptions = None
+    ) -> DataSet:
+        """Read the rows that versions of a Delta table, or snapshots of one of Iceberg, have changed.
 
-        The columns ``_change_type``, ``_commit_version`` and ``_commit_timestamp`` say what became of each row, and
-        when. The library ``deltalake`` reads them, and they are copied as those of ``from_arrow`` are.
+        ``table``: the path of a Delta table with a change data feed, ``delta(path)``, or ``iceberg("db.name",
+        catalog)``. ``since``: the first version that counts; of Iceberg the last snapshot that does not. The columns
+        ``_change_type``, ``_commit_version`` (of Iceberg the snapshot) and ``_commit_timestamp`` say what became of
+        each row, and when. The library ``deltalake`` reads changes of Delta, which are copied as by ``from_arrow``.
         """
-        from engine.delta_tables.table_changes import changed_rows
+        call = "read_changes"
+        if self.target == "spark":
+            raise NotYetSupportedError(f"{call} on target spark; run it on local or cluster")
+        if isinstance(table, str | os.PathLike):
+            from engine.delta_tables.delta_version import DeltaTable
 
-        return self.from_arrow(changed_rows(local_path(path, "read_changes"), since))
+            table = DeltaTable(os.fspath(table), GivenOptions(storage_options))
+        elif storage_options is not None:
+            raise ConfigurationError(f"{call}: storage_options= of a table are given to delta() or iceberg()")
+        found: DataSet = table.changes(since, self)
+        return found
 
     def read_iceberg(
         self,
@@ -324,28 +336,31 @@ class SourceCalls(ABC):
         snapshot_id: int | None = None,
         as_of: Any = None,
         branch: str | None = None,
+        storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read a table of Iceberg (the extra ``iceberg``), as it is now or was in a snapshot.
 
         ``table``: "db.name" in ``catalog``, which is a pyiceberg Catalog, the name of one, its properties, or a folder;
         else a metadata file, a table's folder, or a pyiceberg Table. ``snapshot_id``, ``as_of`` (a datetime or a text)
         or ``branch`` (also a tag) chooses a snapshot. Partitions and bounds of columns leave out files before any is
-        opened; deleted rows do not come out, also those that are deleted by equal values.
+        opened; deleted rows do not come out, also those that are deleted by equal values. ``storage_options`` as in
+        ``read_csv``: what opens the bucket of the table and of the catalog's warehouse, for metadata and data.
         """
-        from engine.api.iceberg_rows import iceberg_rows
         from engine.iceberg_tables.iceberg_source import iceberg_scan
         from engine.iceberg_tables.tables import load_table, placed_errors, schema_of, snapshot_of
+        from engine.outputs.iceberg_rows import iceberg_rows
 
         call = "read_iceberg"
         if self.target == "spark":
             raise NotYetSupportedError(f"{call} on target spark; run it on local or cluster")
-        use_store_settings(self.configuration.storage_texts())
-        loaded = load_table(table, catalog, call)
+        stores = StoreAccess(self.configuration, GivenOptions(storage_options), call)
+        loaded = load_table(table, catalog, stores)
         snapshot = snapshot_of(loaded, call, snapshot_id, as_of, branch)
         with placed_errors(call, ".".join(loaded.name())):
             schema = schema_of(loaded, snapshot, is_past=snapshot_id is not None or as_of is not None)
             scan = iceberg_scan(loaded, snapshot, schema)
-        return iceberg_rows(scan, lambda found: self._source(*found, None))
+        rows: DataSet = iceberg_rows(scan, lambda found: self._source(*found, None))
+        return rows
 
     def read_database(
         self,
@@ -381,9 +396,9 @@ class SourceCalls(ABC):
 
         Without ``schema`` the rows decide names and types, and a warning says which; dataclass instances are rows too.
         """
-        from engine.api.data_types import declared_schema
-        from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
+        from engine.column_expressions.data_types import declared_schema
         from engine.connectors.row_source import rows_to_table
+        from engine.functions.schema_inference import plain_rows, schema_of_rows, schema_text
 
         if schema is None:
             rows = plain_rows(rows)
@@ -412,9 +427,7 @@ class SourceCalls(ABC):
             )
         request = ReadRequest(schema=schema, parallelism=self.parallelism, options=options)
         listed = tuple(os.fspath(one) for one in (places if isinstance(places, list) else [places]))
-        if in_paths.storage_options is not None:
-            self.configuration.add_storage_texts(bucket_settings(listed, in_paths.storage_options, call))
-        use_store_settings(self.configuration.storage_texts())
+        StoreAccess(self.configuration, GivenOptions(in_paths.storage_options), call).use_for(*listed)
         if entry.has_files:
             with placed_store_errors(call), known_statuses(reads_tails=name == "parquet"), counted(self._asked):
                 found = path_source(entry, places, in_paths, request)
@@ -436,5 +449,15 @@ class SourceCalls(ABC):
     def _source(
         self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema, rate_limit: float | None
     ) -> DataSet:
-        operator = Source(spec, statistics, rate_limit=checked_rate(rate_limit))
+        operator = Source(spec, statistics, rate_limit=_checked_rate(rate_limit))
         return self._data_set(LogicalNode(operator, (), schema))
+
+
+def _checked_rate(rate_limit: Any) -> float | None:
+    """Return a source's limit in rows per second, more than 0, or None; anything else is a PlanError."""
+    if rate_limit is None:
+        return None
+    is_number = isinstance(rate_limit, int | float) and not isinstance(rate_limit, bool)
+    if not is_number or not 0 < rate_limit < float("inf"):
+        raise PlanError(f"rate_limit={rate_limit!r}: rows per second, more than 0")
+    return float(rate_limit)

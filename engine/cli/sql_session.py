@@ -2,7 +2,8 @@
 
     CREATE VIEW name AS query     a name for the query
     CREATE TABLE name AS query    its rows, kept in files until the session ends
-    DROP VIEW|TABLE name          the name is free again
+    CREATE MACRO name(a) AS ...   an expression or a query with parameters
+    DROP VIEW|TABLE|MACRO name    the name is free again
     COPY (query) TO 'path'        its rows, written
     INSERT INTO 'path' query      its rows, added to what is there
 
@@ -21,14 +22,15 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from engine.api.expressions import col
+from engine.column_expressions.expressions import col
 from engine.csv.writer import check_csv_sink
 from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import is_hidden, local_path
-from engine.sql import statements as kinds
-from engine.sql.attached import attached_table, attached_tables
-from engine.sql.casts import rounded
-from engine.sql.query import format_at, read_table
+from engine.sql_values.casts import rounded
+from engine.statements import statements as kinds
+from engine.statements.attached import attached_table, attached_tables
+from engine.statements.macros import create_macro, drop_macro
+from engine.statements.query import format_at, read_table
 from engine.storage.file_system import FolderEntry
 from engine.storage.file_systems import file_system_of, is_folder
 from engine.storage.store_client import use_store_settings
@@ -66,14 +68,18 @@ class SqlSession:
         environment = self.environment
         match kinds.statement(text):
             case kinds.Query(text=query):
+                kinds.check_is_whole(query)
                 _write_rows(self._query(query), self._file_format)
-            case kinds.Explain(text=query, analyze=analyze):
-                print(self._query(query).explain(analyze=analyze))
+            case kinds.Explain(text=query, analyze=analyze, file_format=file_format):
+                print(self._query(query).explain(analyze=analyze, format=file_format))
+            case kinds.CreateMacro(macro=macro) as created:
+                create_macro(environment.macros, macro, replaces=created.replaces, keeps=created.keeps)
             case kinds.CreateView() as view:
-                self._check_name("VIEW", view.name, view.replaces)
-                environment.register(view.name, self._query(view.text))
+                if self._is_wanted("VIEW", view):
+                    environment.register(view.name, self._query(view.text))
             case kinds.CreateTable() as table:
-                self._store(table)
+                if self._is_wanted("TABLE", table):
+                    self._store(table)
             case kinds.Drop() as drop:
                 self._drop(drop)
             case kinds.CopyTo() as copy:
@@ -85,6 +91,8 @@ class SqlSession:
             case kinds.Describe(name=name):
                 self.describe(name)
             case kinds.Attach(name=name, catalog=catalog):
+                if name in environment.catalogs:
+                    raise PlanError(f"ATTACH {catalog!r} AS {name}: this name is attached already; write another one")
                 environment.attach(name, catalog)
             case kinds.Summarize(text=query):
                 _write_rows(self._query(query).describe(), self._file_format)
@@ -109,18 +117,23 @@ class SqlSession:
     def _query(self, text: str) -> DataSet:
         return self.environment.sql(text, dialect=self._dialect)
 
-    def _check_name(self, kind: str, name: str, replaces: bool) -> None:
-        if name in self.environment.tables and not replaces:
-            raise PlanError(f"CREATE {kind} {name}: it is there already; write CREATE OR REPLACE {kind}")
+    def _is_wanted(self, kind: str, made: kinds.CreateView | kinds.CreateTable) -> bool:
+        """Return whether a name is to be given. Raises: PlanError for one that is there, and is to stay."""
+        if made.name not in self.environment.tables or made.replaces:
+            return True
+        if not made.keeps:
+            raise PlanError(f"CREATE {kind} {made.name}: it is there already; write CREATE OR REPLACE {kind}")
+        return False
 
     def _drop(self, drop: kinds.Drop) -> None:
-        if drop.name in self.environment.tables:
+        if drop.kind == "MACRO":
+            drop_macro(self.environment.macros, drop.name, drop.if_exists)
+        elif drop.name in self.environment.tables:
             self.environment.unregister(drop.name)
         elif not drop.if_exists:
             raise PlanError(f"DROP {drop.kind} {drop.name}: there is no such table; write DROP {drop.kind} IF EXISTS")
 
     def _store(self, table: kinds.CreateTable) -> None:
-        self._check_name("TABLE", table.name, table.replaces)
         data = self._query(table.text)
         self._stored_count += 1
         path = self.environment.temporary_folder() / f"table-{self._stored_count}"
@@ -192,6 +205,11 @@ def _write_options(file_format: str, options: Mapping[str, str | bool]) -> dict[
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise PlanError(f"COPY TO: {file_format} has no option {unknown[0].upper()}; it has {', '.join(known).upper()}")
+    for name, value in options.items():
+        takes_word = name not in ("header", "overwrite")
+        if isinstance(value, bool) == takes_word:
+            wanted = "a value" if takes_word else "true or false"
+            raise PlanError(f"COPY TO: {name.upper()} {str(value).lower()}: it takes {wanted}")
     return {known[name]: _names(value) if name == "partition_by" else _value(value) for name, value in options.items()}
 
 

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.cli.run_script import report_error
 from engine.cli.sql_words import completions
 from engine.errors import ConfigurationError, EngineError
-from engine.sql.statements import split
-from engine.sql.text_pieces import is_comment, is_quoted, pieces
+from engine.statements.statements import split
+from engine.statements.text_pieces import is_comment, is_quoted, pieces
 
 if TYPE_CHECKING:
     from engine.cli.sql_session import SqlSession

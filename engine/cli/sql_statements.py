@@ -49,8 +49,8 @@ def run_sql(options: argparse.Namespace) -> int:
     """Run the statements; return the exit code. Raises: EngineError."""
     from engine import Environment
     from engine.cli.sql_session import SqlSession
-    from engine.sql.query import read_table
-    from engine.sql.statements import split, statement
+    from engine.statements.query import read_table
+    from engine.statements.statements import split, statement
 
     texts = [*options.texts, *([_text_of(options.file)] if options.file else [])]
     statements = [one for text in texts for one in split(text)]

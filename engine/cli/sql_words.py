@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from engine.sql.function_guide import FUNCTION_NAMES
+from engine.sql_values.function_guide import FUNCTION_NAMES
 
 _WORDS_TEXT: Final = """
     SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET DISTINCT AS ON USING JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI

@@ -17,7 +17,7 @@ from engine.commit.beside_target import BesideTarget
 from engine.commit.decision import DecidedOutput
 from engine.commit.folder_check import check_folder, resolve_target
 from engine.commit.folder_publication import clean_staging, place_output
-from engine.commit.staging import is_left, read_owner
+from engine.commit.staging import is_left_at
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
@@ -56,7 +56,7 @@ class FolderTarget(BesideTarget):
 
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
         """Return whether the owner in the staging folder belongs to the cluster, or is gone."""
-        return is_left(read_owner(Path(staging.path)), cluster)
+        return is_left_at(staging.path, cluster)
 
     def stagings_in(self, folder: str) -> Iterator[tuple[JobId, Staging]]:
         """Yield the staging folders in a folder; one that is renamed to be removed counts, too."""

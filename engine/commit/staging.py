@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -30,10 +31,14 @@ from engine.commit.target_lock import remove_stale_lock
 from engine.errors import PlanError
 from engine.ids import JobId
 from engine.storage.file_systems import file_system_of, folders_of
+from engine.storage.temporary_files import boot_id
+from engine.storage.temporary_files import is_left as is_left_temporary
 
 OWNER_FILE = "owner.json"
 #: name of an overwritten target that is set aside, if two paths cannot be exchanged
 REPLACED = "replaced"
+#: time after which an empty folder is none that a process is about to own
+_UNOWNED_NS = 600 * 10**9
 
 
 class StagingOwner(msgspec.Struct, frozen=True):
@@ -85,10 +90,11 @@ def adopt_staging(staging: Path, cluster: str = "") -> None:
 def remove_staging(staging: Path) -> None:
     """Remove a staging folder that is not published and the empty folders made for it; idempotent.
 
-    A target that was set aside for its replacement goes back to its place.
+    A target that was set aside for its replacement goes back to its place, and a lock that no process holds goes.
     """
     owner = read_owner(staging)
     _restore_replaced(staging)
+    remove_stale_lock(_target(staging))
     # The owner goes last: what a crash leaves half removed can still be swept.
     files = file_system_of(os.fspath(staging))
     with contextlib.suppress(FileNotFoundError):
@@ -121,9 +127,25 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
 def is_stale(staging: Path | str, job_id: JobId, cluster: str, is_over: Callable[[JobId], bool]) -> bool:
     """Return whether no process goes on with what a job staged, by its owner."""
     owner = read_owner(staging)
-    if owner is not None and owner.cluster:
+    if owner is None:
+        return is_unowned(os.fspath(staging))
+    if owner.cluster:
         return owner.cluster == cluster and is_over(job_id)
-    return owner is not None and is_dead(owner)
+    return is_dead(owner)
+
+
+def is_unowned(staging: str) -> bool:
+    """Return whether a process of this machine has ended before it became the owner of a folder that it made."""
+    files = file_system_of(staging)
+    if files.folders is None:
+        return False
+    try:
+        names = [entry.name for entry in files.entries(staging)]
+        if names:
+            return all(map(is_left_temporary, names))
+        return time.time_ns() - files.status(staging).modified_ns > _UNOWNED_NS
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def own_staging(staging: Path | str, created_parents: tuple[str, ...], cluster: str) -> None:
@@ -136,21 +158,16 @@ def own_staging(staging: Path | str, created_parents: tuple[str, ...], cluster: 
     file_system_of(place).replace(place, msgspec.json.encode(owner), is_durable=bool(cluster))
 
 
+def _target(staging: Path) -> Path:
+    return staging.with_name(staging.name.removeprefix(".").rpartition(".drey-")[0])
+
+
 def _restore_replaced(staging: Path) -> None:
-    target = os.fspath(staging.with_name(staging.name.removeprefix(".").rpartition(".drey-")[0]))
+    target = os.fspath(_target(staging))
     replaced = os.fspath(staging / REPLACED)
     files = file_system_of(target)
     if files.is_taken(replaced) and not files.is_taken(target):
         folders_of(target, "a staging folder").rename(replaced, target)
-
-
-@cache
-def _boot() -> str:
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    import psutil
-
-    return str(psutil.boot_time())
 
 
 @cache
@@ -168,7 +185,7 @@ def _started_s(own_pid: int) -> float:
 
 def this_process() -> StagingOwner:
     """Return this process as an owner."""
-    return StagingOwner(socket.gethostname(), _boot(), os.getpid(), _started_s(os.getpid()))
+    return StagingOwner(socket.gethostname(), boot_id(), os.getpid(), _started_s(os.getpid()))
 
 
 def read_owner(staging: Path | str) -> StagingOwner | None:
@@ -178,6 +195,12 @@ def read_owner(staging: Path | str) -> StagingOwner | None:
         return msgspec.json.decode(file_system_of(place).read(place), type=StagingOwner)
     except (OSError, msgspec.MsgspecError):
         return None
+
+
+def is_left_at(staging: str, cluster: str) -> bool:
+    """Return whether a folder belongs to a cluster, or to a process of this machine that has ended."""
+    owner = read_owner(staging)
+    return is_unowned(staging) if owner is None else is_left(owner, cluster)
 
 
 def is_left(owner: StagingOwner | None, cluster: str) -> bool:
@@ -193,7 +216,7 @@ def is_dead(owner: StagingOwner) -> bool:
 
     if owner.host != socket.gethostname():
         return False
-    if owner.boot != _boot():
+    if owner.boot != boot_id():
         return True
     try:
         return abs(psutil.Process(owner.pid).create_time() - owner.started_s) > 1.0

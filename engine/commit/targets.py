@@ -33,7 +33,7 @@ TARGET_PLACES: Final = {
     "delta": ("engine.delta_tables.delta_target", "DeltaTarget"),
 }
 #: targets of tables, whose places are folders among others
-_TABLES: Final = ("delta",)
+_TABLES: Final = ("delta", "iceberg")
 
 
 @cache

@@ -29,7 +29,7 @@ _OTHER_VARIABLES = frozenset(
         *("DREY_BUILD", "DREY_ASAN", "DREY_ANNOTATE"),
     }
 )
-_PREFIX = "DREY_"
+PREFIX = "DREY_"
 
 
 class Configuration:
@@ -105,7 +105,7 @@ def configuration_from_texts(texts: Mapping[str, str], origin: str = "job") -> C
 
 def variable_name(key: str) -> str:
     """Return the environment variable of a key."""
-    return _PREFIX + key.upper().replace(".", "_").replace("-", "_")
+    return PREFIX + key.upper().replace(".", "_").replace("-", "_")
 
 
 def config_directory() -> Path | None:
@@ -125,7 +125,7 @@ def load_configuration(script: Mapping[str, object] | None = None) -> Configurat
             configuration.set(key, value, str(folder / "config.yaml"))
     by_variable = {variable_name(option.key): option.key for option in all_options()}
     for name, value in sorted(os.environ.items()):
-        if name.startswith(_PREFIX) and name not in _OTHER_VARIABLES:
+        if name.startswith(PREFIX) and name not in _OTHER_VARIABLES:
             if name not in by_variable:
                 raise ConfigurationError(f"unknown environment variable {name}{_nearest(name, by_variable, 0.6)}")
             configuration.set(by_variable[name], value, f"${name}")

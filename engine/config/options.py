@@ -31,6 +31,14 @@ PARALLELISM_DEFAULT = _option(
     "Number of subtasks of each operator. Default: the number of processors; 1 for small inputs.",
     minimum=1,
 )
+SUBTASKS_PER_PROCESSOR = _option(
+    "parallelism.max-per-processor",
+    "int",
+    "1",
+    "Largest number of subtasks for each processor that parallelism.default leads to in one process, where no subtask "
+    "waits for functions, databases or stores.",
+    minimum=1,
+)
 EXECUTION_MODE = _option(
     "execution.mode",
     "string",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from engine.config.loader import Configuration
+from engine.config.loader import PREFIX, Configuration
 
 HIDDEN = "******"
 _WORDS = r"password|passwd|fsspec|secret(?!-file)|token|(api|access|account)-?key|credential"
@@ -18,6 +18,11 @@ _SECRET_KEY = re.compile(_WORDS, re.IGNORECASE)
 def is_secret(key: str) -> bool:
     """Whether the value of a key must not be shown."""
     return _SECRET_KEY.search(key) is not None
+
+
+def is_secret_variable(name: str) -> bool:
+    """Whether an environment variable is a setting whose value must not be shown."""
+    return name.startswith(PREFIX) and is_secret(name.removeprefix(PREFIX).replace("_", "-"))
 
 
 def shown_settings(settings: Mapping[str, str]) -> dict[str, str]:

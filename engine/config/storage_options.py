@@ -33,6 +33,10 @@ _TEXTS: Final = {
 _TEXTS["storage.fsspec.options"] = (
     'JSON of options for fsspec by scheme, {"sftp": {"username": "me"}}: sftp, ftp, hdfs, smb, webdav and others.'
 )
+for _name, _place in {**_PLACES, "http": "a server of HTTP"}.items():
+    _TEXTS[f"storage.{_name}.ca-file"] = (
+        f"File of certificates (PEM) that are trusted for {_place}, beside those of the machine."
+    )
 for _key, _text in _TEXTS.items():
     _option(_key, "string", None, _text)
 for _name, _place in _PLACES.items():

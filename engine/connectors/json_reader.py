@@ -15,6 +15,7 @@ Held by: tests/connectors/test_json.py
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
@@ -132,19 +133,19 @@ class JsonReader:
     def _good(self, path: str, codec: str, blocks: Iterator[tuple[int, bytes]]) -> Iterator[pa.Table]:
         """Yield the rows of good lines, each block seen with the lines around it."""
         before: bytes | None = None
-        current = next(blocks, None)
-        while current is not None:
-            position, block = current
-            following = next(blocks, None)
+        waiting: deque[tuple[int, bytes]] = deque()
+        while _has_more(waiting, blocks):
+            position, block = waiting.popleft()
             if before is None:
                 before = _lines_before(path, codec, position)
-            behind = _lines_behind(path, codec, position + len(block)) if following is None else following[1]
+            behind = b"".join(each for _, each in waiting)
+            if len(behind) < SPAN_BYTES:
+                behind += _lines_behind(path, codec, position + len(block) + len(behind))
             tables, bad_rows = self._parser.parse_good(block, before, behind[:SPAN_BYTES])
             self.bad_rows += bad_rows
             self._note_members(path, codec, position, block)
             yield pa.concat_tables(tables or [self._parser.parse(b"")]).select(self._columns)
             before = _last_lines(before + block)
-            current = following
 
     def close(self) -> None:
         """Close the file that is being read."""
@@ -152,6 +153,15 @@ class JsonReader:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _has_more(waiting: deque[tuple[int, bytes]], blocks: Iterator[tuple[int, bytes]]) -> bool:
+    """Return whether there is another block, with those behind it in which an object of its last lines would end."""
+    missing = SPAN_BYTES - sum(len(block) for _, block in list(waiting)[1:])
+    while missing > 0 and (block := next(blocks, None)) is not None:
+        missing -= len(block[1]) if waiting else 0
+        waiting.append(block)
+    return bool(waiting)
 
 
 def _lines_before(path: str, codec: str, position: int) -> bytes:

@@ -13,7 +13,7 @@ database_connection.py   connections, and URIs of which no password leaves the p
 other_drivers.py         places of other ADBC drivers
 database_types.py        types of columns, and values that no type of the engine holds
 database_filters.py      filters that a database decides as the engine does
-database_queries.py      texts of SQL: names, literals, ranges
+database_queries.py      texts of SQL: names, literals, ranges; table_names.py: names as users write them
 written_types.py         types that a database keeps, and columns that take them
 written_queries.py       statements that make tables, and put rows into them
 postgresql_state.py      the state of PostgreSQL in which all tasks of a job read it

@@ -240,8 +240,10 @@ def told(uri: str, *, is_open: bool = True) -> Iterator[None]:
 
 
 def _full(uri: str) -> str:
-    """Return the URI behind a shown one."""
-    return _FULL.get(uri) or _from_environment(uri)
+    """Return the URI behind a shown one. Raises: ConfigurationError."""
+    full = _FULL.get(uri) or _from_environment(uri)
+    other_drivers.check_whole(full)
+    return full
 
 
 def database_file(uri: str) -> str:

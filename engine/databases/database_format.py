@@ -18,6 +18,7 @@ class DatabaseFormat(SourceFormat[FormatSource]):
     name = "database"
     has_files = False
     takes_filters = True
+    waits_for_server = True
     reader_place = ("engine.databases.database_reader", "DatabaseReader")
     options: ClassVar = {
         "uri": "postgresql:// or sqlite://, or env:NAME, an environment variable of each process",

@@ -15,7 +15,6 @@ Held by: tests/databases/test_database_queries.py
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -23,12 +22,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from engine.databases.database_connection import POSTGRESQL, SQLITE
+from engine.databases.table_names import named_in_from
 from engine.graph.source_spec import SourceSplit
 
 #: paths of splits: all rows; the first range, with nulls and whatever lies below; ranges between; the last; a part by
 #: the hash of a text
 ALL, FIRST, MIDDLE, LAST, PART = "all", "first", "middle", "last", "part"
-_TABLE: Final = re.compile(r'[^\s"();]+')
 #: types of texts
 TEXTS: Final = frozenset({pa.string(), pa.large_string()})
 
@@ -41,8 +40,9 @@ def quoted(name: str) -> str:
 def from_text(query: str) -> str:
     """Return the text behind FROM: a table, with or without its schema, or a query."""
     text = query.strip().rstrip(";").rstrip()
-    if _TABLE.fullmatch(text):
-        return ".".join(map(quoted, text.split(".")))
+    names = named_in_from(text)
+    if names is not None:
+        return ".".join(map(quoted, names))
     return f"(\n{text}\n)"
 
 

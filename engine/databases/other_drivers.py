@@ -5,7 +5,10 @@
 This is what plans hold, and logs show. A driver is a Python package ``adbc_driver_<name>`` that connects to a URI, or
 whatever the driver manager finds by that name: a manifest, or a shared library. Nothing is known of the places of most
 drivers, so that one in which a secret may lie is not shown at all. Options of a driver come as parameters ``adbc.…`` of
-the URI.
+the URI. What is not shown has a mark in its place, which tells places apart in this process alone, and is never
+connected to:
+
+    adbc:flightsql:grpc://host:31337#hidden-1b63c0d1      adbc:snowflake:hidden-0763440d
 
 Names are quoted as the standard of SQL has them; drivers of databases that quote them otherwise are refused.
 
@@ -17,6 +20,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib
+import os
 import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
@@ -33,6 +37,9 @@ _NAME: Final = re.compile(r"[\w./+-]+")
 #: places that are paths, or hosts and what is on them
 _OPEN_PATH: Final = re.compile(r"[\w./~ -]*|:memory:")
 _OPEN_NETLOC: Final = re.compile(r"[\w.:\[\]-]*")
+#: marks of what is not shown, and the key of this process by which they are made, so that no password can be tried
+_MARKED: Final = re.compile(r"(?:.*#)?hidden-[0-9a-f]{8}", re.DOTALL)
+_MARK_KEY: Final = os.urandom(16)
 
 
 def shown_place(driver: str, uri: str) -> str:
@@ -50,13 +57,24 @@ def shown_place(driver: str, uri: str) -> str:
 
 
 def _shown(uri: str) -> str:
-    """Return a URI, or where secrets may lie within it a mark of it."""
+    """Return a URI; in place of what is not shown of it, or of all of it, a mark."""
     if _OPEN_PATH.fullmatch(uri) or uri.startswith("env:"):
         return uri
+    mark = f"hidden-{hashlib.blake2b(uri.encode(), digest_size=4, key=_MARK_KEY).hexdigest()}"
     parts = _parts(uri)
     if parts is None:
-        return f"hidden-{hashlib.blake2b(uri.encode(), digest_size=4).hexdigest()}"
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        return mark
+    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return shown if shown == uri else f"{shown}#{mark}"
+
+
+def check_whole(place: str) -> None:
+    """Raise ConfigurationError if a place has a mark for what is not shown of it."""
+    if place.startswith(PREFIX) and _MARKED.fullmatch(place.split(":", 2)[2]):
+        raise ConfigurationError(
+            f"database {place}: this process does not know the place that this mark stands for; pass the whole uri= to"
+            " read_database in the process that runs the job, or uri='env:NAME' and set that variable for each process"
+        )
 
 
 def _parts(uri: str) -> SplitResult | None:

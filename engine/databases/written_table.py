@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from engine.databases.table_names import table_names
 from engine.errors import ConfigurationError, SchemaError
 from engine.ids import JobId
 
@@ -99,9 +100,12 @@ def staging_table(prefix: str, attempt: str) -> str:
 
 def named_table(table: str) -> tuple[str, str]:
     """Return schema ("": the default one) and name of a table as a user names it. Raises: ConfigurationError."""
-    parts = table.split(".")
-    if len(parts) > 2 or not all(parts):
-        raise ConfigurationError(f"write_database: table={table!r}: name a table, or schema.table")
+    parts = table_names(table)
+    if parts is None or len(parts) > 2:
+        raise ConfigurationError(
+            f"write_database: table={table!r}: name a table, or schema.table; a name with a dot is in quotes:"
+            """ 'schema."a.b"'"""
+        )
     return ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
 

@@ -17,6 +17,8 @@ fragments.py           what a task of Spark runs: a small plan on an embedded cl
 native_expressions.py  expressions as columns of Spark, or None
 native_numbers.py      arithmetic, quotients and comparisons of them
 native_texts.py        patterns of texts
+said_nodes.py          operators as users say them: groups with filters and sets, windows
+native_windows.py      window functions as columns of Spark, or None
 native_aggregates.py   aggregates as columns of Spark, or None
 source_frames.py       sources, read by splits
 relations.py           joins, sorts, groups and the like

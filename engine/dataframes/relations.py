@@ -16,13 +16,23 @@ import pyarrow.types as kinds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from engine.accumulators.aggregate_functions import result_schema
 from engine.dataframes.frame import Fragments, Frame, spark_schema
 from engine.dataframes.keyed_fragments import keyed
-from engine.dataframes.native_aggregates import native_aggregate
+from engine.dataframes.native_aggregates import Aggregating, native_aggregate
 from engine.dataframes.native_expressions import native_column
-from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import to_arrow_schema, to_column_info
-from engine.graph.expression import ColumnRef, Expression, NamedExpression
+from engine.expressions.infer import infer_schema, infer_type
+from engine.expressions.literals import make_literal
+from engine.expressions.schema_bridge import to_column_info, to_plan_schema
+from engine.graph.expression import (
+    EXTREMES_OF_CONDITIONS,
+    AggregateCall,
+    Aggregated,
+    Case,
+    ColumnRef,
+    Expression,
+    NamedExpression,
+)
 from engine.graph.plan import (
     Aggregate,
     AsofJoin,
@@ -30,7 +40,6 @@ from engine.graph.plan import (
     Filter,
     GroupReduce,
     Join,
-    JoinType,
     PlanNode,
     Project,
     Sort,
@@ -38,7 +47,9 @@ from engine.graph.plan import (
     Window,
 )
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.said_operators import JoinType
 from engine.graph.sort_key import SortKey
+from engine.lowering.projections import columns_as_they_are
 from engine.optimizer.input_order import other_keys
 from engine.optimizer.operator_entries.entry import OrderUse
 from engine.optimizer.operator_entries.registry import entry_of
@@ -100,49 +111,106 @@ class Relations:
         return replace(frame, data=data if operator.limit is None else data.limit(operator.limit), is_ordered=True)
 
     def aggregate(self, frame: Frame, node: PlanNode, operator: Aggregate) -> Frame:
-        """Return groups."""
-        arguments = [None if call.argument is None else _native(frame, call.argument) for call in operator.calls]
-        types = [
-            None if call.argument is None else infer_type(call.argument, frame.arrow_schema) for call in operator.calls
+        """Return groups of a lowered aggregate."""
+        keys = columns_as_they_are(operator.keys)
+        leaves = [
+            (call.name, Aggregated(call.function, () if call.argument is None else (call.argument,)))
+            for call in operator.calls
         ]
-        above = frame
-        if any(
-            call.argument is not None and column is None for call, column in zip(operator.calls, arguments, strict=True)
-        ):
-            above = self._with_arguments(frame, node, operator)
-            arguments = [
-                None if call.argument is None else above.column(f"__arg{index}")
-                for index, call in enumerate(operator.calls)
-            ]
-        schema = to_arrow_schema(node.schema)
-        made = [
-            native_aggregate(call.function, argument, data_type, schema.field(call.name).type)
-            for call, argument, data_type in zip(operator.calls, arguments, types, strict=True)
-        ]
-        if any(column is None for column in made):
+        groups = self.groups(frame, keys, leaves)
+        if groups is None:
             return self.by_key(node, [frame], [frame.columns_of(operator.keys)])
-        keys = [above.name(key) for key in operator.keys]
-        names = self.fragments.new_names(len(made))
-        by_name = dict(zip((*operator.keys, *(call.name for call in operator.calls)), (*keys, *names), strict=True))
-        wanted = tuple(by_name[name] for name in node.schema.names)
-        if not made:
-            return Frame(above.data.select(*keys).distinct(), node.schema, wanted, tuple(keys))
-        columns = [column.alias(name) for column, name in zip(made, names, strict=True) if column is not None]
-        return Frame(above.data.groupBy(*keys).agg(*columns), node.schema, wanted, (*keys, *names))
+        return self.projected(groups, node, columns_as_they_are(node.schema.names))
 
-    def _with_arguments(self, frame: Frame, node: PlanNode, operator: Aggregate) -> Frame:
-        """Return keys and arguments as columns, which the engine computes."""
-        expressions = [NamedExpression(key, ColumnRef(key)) for key in operator.keys]
-        for index, call in enumerate(operator.calls):
-            if call.argument is not None:
-                expressions.append(NamedExpression(f"__arg{index}", call.argument))
-        project = PlanNode(0, Project(tuple(expressions)), (), operator.argument_schema)
-        return frame.with_waiting(project).computed(self.fragments)
+    def groups(
+        self,
+        frame: Frame,
+        keys: Sequence[NamedExpression],
+        leaves: Sequence[tuple[str, Aggregated]],
+        sets: Sequence[Sequence[str]] | None = None,
+        number: pa.Field | None = None,
+    ) -> Frame | None:
+        """Return keys and aggregates by name, of each of some sets of keys; None where Spark has not all of them.
+
+        What Spark does not compute of the keys and arguments, the engine computes below. ``number``: the column that
+        has the number of the set.
+        """
+        if sets is not None and (len({*map(tuple, sets)}) < len(sets) or not hasattr(frame.data, "groupingSets")):
+            return None
+        arguments = [(f"__argument{place}", _argument(one)) for place, (_, one) in enumerate(leaves)]
+        named = [*keys, *(NamedExpression(name, value) for name, value in arguments if value is not None)]
+        below = self.projected(frame, _project(named, frame), named).computed(self.fragments) if named else frame
+        schema = below.arrow_schema
+        calls = [
+            AggregateCall(_function(one), None if value is None else ColumnRef(name), leaf)
+            for (leaf, one), (name, value) in zip(leaves, arguments, strict=True)
+        ]
+        types = [None if value is None else schema.field(name).type for name, value in arguments]
+        result = result_schema([schema.field(key.name) for key in keys], calls, types)
+        made = [
+            native_aggregate(
+                call.function,
+                None if call.argument is None else below.column(name),
+                data_type,
+                result.field(call.name).type,
+                Aggregating(is_distinct=one.distinct),
+            )
+            for call, (name, _), data_type, (_, one) in zip(calls, arguments, types, leaves, strict=True)
+        ]
+        native = [column for column in made if column is not None]
+        if len(native) < len(made):
+            return None
+        own = [below.name(key.name) for key in keys]
+        names = self.fragments.new_names(len(native))
+        columns = [column.alias(name) for column, name in zip(native, names, strict=True)]
+        if sets is not None:
+            places = [[own[place] for place, key in enumerate(keys) if key.name in one] for one in sets]
+            return self._of_sets(below, result, own, places, columns, number)
+        data = below.data.groupBy(*own).agg(*columns) if columns else below.data.select(*own).distinct()
+        return Frame.of(data, to_plan_schema(result), (*own, *names))
+
+    def _of_sets(
+        self,
+        below: Frame,
+        result: pa.Schema,
+        keys: Sequence[str],
+        sets: Sequence[Sequence[str]],
+        columns: Sequence[Column],
+        number: pa.Field | None,
+    ) -> Frame:
+        """Return the groups of sets of keys: those that have keys in one pass, the one of all rows beside them.
+
+        Of no rows the group of all is one row, which Spark's sets do not have.
+        """
+        fields = [field.with_nullable(True) for field in result]
+        wanted, made, numbers = list(keys), list(columns), list[Column]()
+        if number is not None:
+            fields.insert(len(keys), number)
+            number_type = spark_schema(to_plan_schema(pa.schema([number])))[0].dataType
+            made.insert(0, F.grouping_id().cast(number_type).alias(self.fragments.new_names(1)[0]))
+            numbers.append(F.lit((1 << len(keys)) - 1).cast(number_type))
+        parts = []
+        if keyed := [[F.col(name) for name in one] for one in sets if one]:
+            parts.append(below.data.groupingSets(keyed, *map(F.col, wanted)).agg(*made))
+        if [] in sets:
+            types = spark_schema(to_plan_schema(pa.schema(fields[: len(keys)])))
+            every = below.data.agg(*columns)
+            parts.append(every.select(*(F.lit(None).cast(each.dataType) for each in types), *numbers, "*"))
+        names = self.fragments.new_names(len(fields))
+        return Frame.of(reduce(DataFrame.unionAll, parts).toDF(*names), to_plan_schema(pa.schema(fields)), names)
+
+    def projected(self, frame: Frame, node: PlanNode, named: Sequence[NamedExpression]) -> Frame:
+        """Return columns as those of a node, by Spark where it computes all of them, else by the engine later."""
+        operator = Project(tuple(named))
+        found = self.project(frame, node, operator)
+        return frame.with_waiting(PlanNode(node.id, operator, (), node.schema)) if found is None else found
 
     def join(self, node: PlanNode, operator: Join, left: Frame, right: Frame) -> Frame:
         """Return a join: Spark's, or the engine's over rows with equal keys."""
         right = self._apart(right, left)
         condition = self._condition(operator, left, right)
+        if operator.null_aware and operator.condition is None:
+            return self._not_in(node, operator, left, right)
         if operator.null_aware or (operator.condition is not None and condition is None):
             keys = [left.columns_of(operator.left_keys), right.columns_of(operator.right_keys)]
             return self.by_key(node, [left, right], [[], []] if operator.null_aware else keys)
@@ -166,6 +234,17 @@ class Relations:
             joined = self._coalesced(joined, operator, left, right, found)
         # a plan may have left out columns of either side that are not used above
         return replace(joined, names=tuple(found[name] for name in node.schema.names))
+
+    def _not_in(self, node: PlanNode, operator: Join, left: Frame, right: Frame) -> Frame:
+        """Return the rows of the left whose key is certainly none of the right's: none where one of those is null."""
+        (own,), (other,) = operator.left_keys, operator.right_keys
+        rows, values = self.fragments.new_names(2)
+        facts = right.data.agg(F.count(F.lit(1)).alias(rows), F.count(right.column(other)).alias(values))
+        is_known = (F.col(rows) == F.col(values)) & left.column(own).isNotNull()
+        beside = left.data.crossJoin(F.broadcast(facts)).filter((F.col(rows) == 0) | is_known)
+        data = beside.join(right.data, F.expr(f"{left.name(own)} = {right.name(other)}"), "left_anti")
+        names = tuple(left.name(name) for name in node.schema.names)
+        return Frame(data, node.schema, names, (*left.columns, rows, values))
 
     def _coalesced(self, joined: Frame, operator: Join, left: Frame, right: Frame, found: dict[str, str]) -> Frame:
         """Choose one column for each pair of keys, from a side with all of its rows, and name it in ``found``.
@@ -258,3 +337,23 @@ class Relations:
 
 def _native(frame: Frame, expression: Expression) -> Column | None:
     return native_column(expression, frame.arrow_schema, frame.carriers)
+
+
+def _project(named: Sequence[NamedExpression], frame: Frame) -> PlanNode:
+    """Return a node of columns over those of a frame."""
+    return PlanNode(0, Project(tuple(named)), (), to_plan_schema(infer_schema(named, frame.arrow_schema)))
+
+
+def _function(one: Aggregated) -> str:
+    """Return the aggregate with states that a user's is, over arguments that are null where its filter is not true."""
+    if one.where is not None and one.function == "count_all":
+        return "count"
+    return EXTREMES_OF_CONDITIONS.get(one.function, one.function)
+
+
+def _argument(one: Aggregated) -> Expression | None:
+    """Return the argument of an aggregate, null where the filter is not true; None without any."""
+    argument = one.arguments[0] if one.arguments else None
+    if one.where is None:
+        return argument
+    return Case(((one.where, make_literal(1) if argument is None else argument),))

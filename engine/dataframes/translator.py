@@ -1,5 +1,6 @@
 """The walk over a plan: a frame for each node, made once.
 
+    nodes with a said form what the user said, where Spark has it (said_nodes.py), else their lowered form
     Project, Filter        Spark's where every expression is native and nothing waits below, else they wait
     functions, Explode     wait: they become one fragment with what waits below
     all others             need their inputs computed
@@ -23,6 +24,7 @@ from engine.dataframes.fragments import EachPartition
 from engine.dataframes.frame import Fragments, Frame, makes_rows_of_none
 from engine.dataframes.partitionings import Partitionings
 from engine.dataframes.relations import Relations
+from engine.dataframes.said_nodes import may_be_native, said_frame
 from engine.dataframes.source_frames import source_frame
 from engine.errors import DataError, NotYetSupportedError
 from engine.expressions.schema_bridge import to_arrow_schema
@@ -40,6 +42,7 @@ from engine.graph.plan import (
     PlanNode,
     Project,
     PythonFunction,
+    SaidForm,
     Sort,
     SortedAggregate,
     Source,
@@ -60,16 +63,37 @@ class PlanTranslator:
         self._relations = Relations(session, fragments, partitions)
         self._partitionings = Partitionings(plan, fragments, partitions)
         self._frames: dict[int, Frame] = {}
+        #: nodes whose said operators are not Spark's
+        self._lowered: set[int] = set()
 
     def frame(self, node_id: int) -> Frame:
         """Return the rows of a node; nothing of it waits."""
-        for node in self._plan.nodes[: node_id + 1]:
-            if node.id not in self._frames and self._is_below(node.id, node_id):
-                self._frames[node.id] = self._made(node)
+        waiting = [self._plan.node(node_id)]
+        while waiting:
+            node = waiting[-1]
+            said = None if node.id in self._lowered else node.said
+            is_said = said is not None and may_be_native(said)
+            below = said.inputs if said is not None and is_said else node.inputs
+            missing = [each for each in below if each not in self._frames]
+            if missing:
+                waiting += map(self._plan.node, missing)
+                continue
+            if node.id not in self._frames:
+                self._make(node, said if is_said else None)
+            if node.id in self._frames:
+                waiting.pop()
         return self._computed(node_id)
 
-    def _is_below(self, node_id: int, top: int) -> bool:
-        return node_id == top or any(self._is_below(node_id, each) for each in self._plan.node(top).inputs)
+    def _make(self, node: PlanNode, said: SaidForm | None) -> None:
+        """Make the frame of a node whose inputs have theirs; none where what was said of it turns out not Spark's."""
+        if said is None:
+            self._frames[node.id] = self._made(node)
+            return
+        found = said_frame(self._relations, node, said, [self._computed(each) for each in said.inputs])
+        if found is None:
+            self._lowered.add(node.id)
+        else:
+            self._frames[node.id] = found
 
     def _computed(self, node_id: int) -> Frame:
         computed = self._frames[node_id].computed(self._fragments)

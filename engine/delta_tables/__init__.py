@@ -9,8 +9,11 @@ delta_sample.py        what a few files say of columns beside the log
 delta_reader.py        the task's side; file_columns.py: columns of the table in one of its files
 
 table_write.py         what a job does to a table, as data; planned_write.py: made of a call's arguments
+table_rules.py         what tables ask of their writers, and what one may be made with
 delta_sink.py          the entry of the sink
 delta_writer.py        the task's side; file_statistics.py: what the log is told of a file
+required_parts.py      parts of columns in which no value may be null
+patched_file.py        files that are written anew with the rows alone that change
 change_writer.py       rows of the change data feed
 delta_target.py        where attempts write, and what is left of jobs (``engine.commit``)
 table_commit.py        the commit of a job, once

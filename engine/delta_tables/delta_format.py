@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from engine.delta_tables.library import DELTALAKE_BYTES
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
 from engine.graph.expression import Expression
 from engine.graph.plan import Source
@@ -31,6 +32,7 @@ class DeltaFormat(SourceFormat[FormatSource]):
     takes_filters = True
     is_columnar = True
     is_prunable = True
+    library_bytes = DELTALAKE_BYTES
     modules = ("engine.delta_tables.delta_reader",)
     options: ClassVar = {
         "version": "number of a version; the last one without it",

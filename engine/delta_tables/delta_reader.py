@@ -1,6 +1,6 @@
 """DeltaReader: a task's pieces of a table's files, as the table has their rows.
 
-    piece of a file ─► its row groups ─► ParquetReader: columns of the file, rows that the filter wants
+    piece of a file ─► its row groups ─► TableScan: columns of the file, rows that the filter wants
           └─► rows that its deletion vector leaves ─► columns of the table: renamed, converted, of the partition, null
 
 What a predicate says of columns that the file has is left to the reader of Parquet, which passes over row groups, pages
@@ -12,9 +12,8 @@ Held by: tests/delta_tables/test_read_delta.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,11 +23,13 @@ from engine.delta_tables.file_columns import FileColumns
 from engine.delta_tables.table_log import selected
 from engine.errors import DataError
 from engine.expressions.evaluate import evaluate
+from engine.formats.patched_rows import numbers_from
 from engine.graph.expression import ColumnRef, Expression, columns_of, conjunction, conjuncts, replaced
 from engine.graph.merge_action import POSITION
 from engine.graph.source_spec import FormatSource, ParquetSource, SourceSplit
-from engine.parquet.footers import arrow_schema, read_footer
-from engine.parquet.reader import ParquetReader
+from engine.parquet.footers import arrow_schema
+from engine.parquet.scan_request import ScanRequest
+from engine.parquet.table_scan import FileRead, GroupRows, TableReader
 from engine.records.adaptive_key_filter import mask_of
 from engine.records.arrow_functions import pc
 from engine.records.bounded_batches import SmallBatches
@@ -40,17 +41,32 @@ if TYPE_CHECKING:
     from engine.records.adaptive_key_filter import AdaptiveKeyFilter
 
 
-class DeltaReader:
-    """Reads pieces of files; the order inside a piece is that of the file. Thread: the task's."""
+class _File(NamedTuple):
+    """A file of the table, as it is read."""
 
-    bad_rows = 0
+    columns: FileColumns
+    #: columns of the table that are read of it
+    names: list[str]
+    #: parts of the predicate, and tests, that are left to this reader
+    parts: tuple[Expression, ...]
+    tests: Sequence[AdaptiveKeyFilter]
+    #: rows of its row groups, where their places count
+    counts: list[int] | None
+
+    @property
+    def has_places(self) -> bool:
+        """Whether places of rows count, so that all rows are read."""
+        return self.counts is not None
+
+
+class DeltaReader(TableReader):
+    """Reads pieces of files; the order inside a piece is that of the file. Thread: the task's."""
 
     def __init__(
         self, spec: FormatSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
     ) -> None:
+        super().__init__(splits, new_space)
         self._spec = spec
-        self._splits: Iterator[SourceSplit] = iter(splits)
-        self._new_space = new_space
         self._schema, self._plain = table_schema(spec), plain_schema_of(spec)
         predicate = () if spec.predicate is None else columns_of(spec.predicate)
         #: The columns that are read of files, or known of them.
@@ -60,32 +76,28 @@ class DeltaReader:
         if self._files is not None:
             self._rows = {path: row for row, path in enumerate(self._files.column(PATH).to_pylist())}
         self._tests: Sequence[AdaptiveKeyFilter] = ()
-        self._inner: ParquetReader | None = None
-        self.bytes_read = 0
-        self.pruned_groups = 0
 
     def filter_by(self, tests: Sequence[AdaptiveKeyFilter]) -> None:
         """Leave out rows that filters of keys say are not wanted; to be called before the first row is read."""
         self._tests = tests
 
-    def take_from(self, take: Callable[[], SourceSplit | None]) -> None:
-        """Read the splits that are taken, until there is none, in place of its own; before the first row is read."""
-        self._splits = iter(take, None)
-
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all pieces; DataError when a file cannot be read."""
         small = SmallBatches(rows_min=1)
-        for path, splits in groupby(self._splits, key=attrgetter("path")):
-            for split in splits:
-                for batch in self._file_rows(path, split):
-                    yield from small.add(batch)
-                    del batch  # a wide one is not kept while the next is read
+        left: tuple[str, pa.BooleanArray | None] = "", None
+        for rows in self._begin(self._file_read, self._told):
+            if rows.facts.has_places and left[0] != rows.path:
+                left = rows.path, self._left(rows.path)
+            for batch in self._placed_rows(rows, left[1]) if rows.facts.has_places else self._wanted_rows(rows):
+                yield from small.add(batch)
+                del batch  # a wide one is not kept while the next is read
         yield from small.rest()
 
-    def _file_rows(self, path: str, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a piece of a file."""
+    @contextmanager
+    def _told(self, path: str) -> Iterator[None]:
+        """Raise DataError for a file that cannot be opened."""
         try:
-            footer = read_footer(path)
+            yield
         except FileNotFoundError:
             raise DataError(
                 f"read_delta: {path}: the file is missing, which version {self._spec.options['version']} of the table"
@@ -93,18 +105,34 @@ class DeltaReader:
             ) from None
         except pa.ArrowInvalid as error:
             raise DataError(f"read_delta: {path}: {str(error).partition(chr(10))[0]}") from error
+
+    def _file_read(self, path: str, footer: pq.FileMetaData) -> FileRead:
+        """Return the request for a file. Thread: any."""
         names = [name for name in self._names if name != POSITION and not self._is_of(name)]
         columns = FileColumns(self._schema, arrow_schema(footer), names)
-        groups = [group for group in range(footer.num_row_groups) if _is_in(footer, group, split)]
-        pieces = [
-            SourceSplit(path, group, group + 1, max(1, footer.row_group(group).total_byte_size), row_count)
-            for group in groups
-            if (row_count := footer.row_group(group).num_rows)
-        ]
-        if POSITION in self._names or self._deleted(path):
-            yield from self._placed_rows(path, footer, pieces, columns)
+        counts = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        has_places = POSITION in self._names or bool(self._deleted(path))
+        parts = () if self._spec.predicate is None else tuple(conjuncts(self._spec.predicate))
+        if has_places:
+            file = _File(columns, [name for name in self._names if name in columns.stored], parts, self._tests, counts)
+            request = self._request(path, file.names, columns, None)
         else:
-            yield from self._wanted_rows(path, pieces, columns)
+            known = [part for part in parts if columns.simple({*columns_of(part)})]
+            others = tuple(part for part in parts if not columns.simple({*columns_of(part)}))
+            kept = {*self._spec.columns} | {name for part in others for name in columns_of(part)}
+            # A test names the column as the table does.
+            stored = columns.stored
+            own = [test for test in self._tests if columns.simple([test.column]) and stored[test.column] == test.column]
+            rest = [test for test in self._tests if test not in own]
+            read = [name for name in self._names if name in kept and name in columns.stored]
+            file = _File(columns, read, others, rest, None)
+            request = self._request(path, read, columns, conjunction(known) if known else None)
+            request.tests = own
+
+        def groups_of(split: SourceSplit) -> list[int]:
+            return [group for group, count in enumerate(counts) if count and _is_in(footer, group, split)]
+
+        return FileRead(request, groups_of, file)
 
     def _is_of(self, name: str) -> bool:
         """Return whether a column is one of the partition."""
@@ -116,25 +144,12 @@ class DeltaReader:
         count: int = self._files.column(DELETED)[self._rows[path]].as_py()
         return count
 
-    def _wanted_rows(self, path: str, pieces: list[SourceSplit], columns: FileColumns) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file without deleted ones, as far as they are wanted."""
-        parts = () if self._spec.predicate is None else conjuncts(self._spec.predicate)
-        known = [part for part in parts if columns.simple({*columns_of(part)})]
-        others = [part for part in parts if not columns.simple({*columns_of(part)})]
-        kept = {*self._spec.columns} | {name for part in others for name in columns_of(part)}
-        predicate = conjunction(known) if known else None
-        names = [name for name in self._names if name in kept and name in columns.stored]
-        inner = self._opened(path, pieces, names, columns, predicate)
-        # A test names the column as the table does.
-        stored = columns.stored
-        own = [test for test in self._tests if columns.simple([test.column]) and stored[test.column] == test.column]
-        if own:
-            inner.filter_by(own)
-        rest = [test for test in self._tests if test not in own]
-        for batch in inner:
-            yield self._wanted(self._table_batch(path, batch, names, columns), others, rest)
+    def _wanted_rows(self, rows: GroupRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group without deleted ones, as far as they are wanted."""
+        file: _File = rows.facts
+        for batch in rows.batches:
+            yield self._wanted(self._table_batch(rows.path, batch, file), file.parts, file.tests)
             del batch
-        self._close_inner()
 
     def _left(self, path: str) -> pa.BooleanArray | None:
         """Return a mask of the rows of a file that are not deleted, as far as some are; None: none is."""
@@ -147,68 +162,65 @@ class DeltaReader:
             raise DataError(f"read_delta: {path}: its deletion vector is missing in version {version} of the table")
         return left
 
-    def _placed_rows(
-        self, path: str, footer: pq.FileMetaData, pieces: list[SourceSplit], columns: FileColumns
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file of which the places count, as far as they are wanted."""
-        left = self._left(path)
-        parts = () if self._spec.predicate is None else conjuncts(self._spec.predicate)
-        names = [name for name in self._names if name in columns.stored]
-        for piece in pieces:
-            place = sum(footer.row_group(group).num_rows for group in range(piece.start))
-            for batch in self._opened(path, [piece], names, columns, None):
-                rows = self._table_batch(path, batch, names, columns, place)
-                if left is not None:
-                    mask = left.slice(place, batch.num_rows)
-                    if len(mask) < batch.num_rows:
-                        mask = pa.concat_arrays([mask, pa.repeat(scalar_of(True), batch.num_rows - len(mask))])
-                    rows = kept_rows(rows, mask)
-                place += batch.num_rows
-                yield self._wanted(rows, parts, self._tests)
-                del batch, rows
-            self._close_inner()
+    def _placed_rows(self, rows: GroupRows, left: pa.BooleanArray | None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group of which the places count, as far as they are wanted."""
+        file: _File = rows.facts
+        names, columns = file.names, file.columns
+        early = [part for part in file.parts if {*columns_of(part)} <= {*names}]
+        late = [part for part in file.parts if part not in early]
+        early_tests = [test for test in file.tests if test.column in names]
+        late_tests = [test for test in file.tests if test not in early_tests]
+        place = sum((file.counts or ())[: rows.group])
+        for batch in rows.batches:
+            mask = None
+            if left is not None:
+                mask = left.slice(place, batch.num_rows)
+                if len(mask) < batch.num_rows:
+                    mask = pa.concat_arrays([mask, pa.repeat(scalar_of(True), batch.num_rows - len(mask))])
+            if names:
+                # Before there are columns of places and of values that all rows of the file have.
+                arrays = [columns.column(name, batch.column(columns.stored[name])) for name in names]
+                own = pa.RecordBatch.from_arrays(arrays, names=names)
+                mask = mask_of(early_tests, own, _mask_of_parts(early, own, mask))
+            places = numbers_from(place, batch.num_rows)
+            place += batch.num_rows
+            kept = batch
+            if mask is not None:
+                kept, places = kept_rows(batch, mask) if names else batch, places.filter(mask)
+            found = self._table_batch(rows.path, kept, file, places)
+            yield self._wanted(found, late, late_tests)
+            del batch, kept, found
 
-    def _opened(
-        self,
-        path: str,
-        pieces: list[SourceSplit],
-        names: Sequence[str],
-        columns: FileColumns,
-        predicate: Expression | None,
-    ) -> ParquetReader:
-        """Return the reader of columns of a file, and of its rows for which a predicate over the table's is true."""
+    def _request(
+        self, path: str, names: Sequence[str], columns: FileColumns, predicate: Expression | None
+    ) -> ScanRequest:
+        """Return the request for columns of a file, and for its rows for which a predicate over the table's is true."""
+        stored = columns.stored
         if predicate is not None:
-            stored = columns.stored
             predicate = replaced(
                 predicate, lambda each: ColumnRef(stored[each.name]) if isinstance(each, ColumnRef) else None
             )
-        spec = ParquetSource(
-            (path,),
-            tuple(pieces),
-            tuple(columns.stored[name] for name in names),
-            types_ipc=columns.types.serialize().to_pybytes(),
-            predicate=predicate,
-        )
-        self._inner = ParquetReader(spec, pieces, self._new_space)
-        return self._inner
+        types = columns.types.serialize().to_pybytes()
+        read = tuple(stored[name] for name in names)
+        return ScanRequest.of(ParquetSource((path,), (), read, types_ipc=types, predicate=predicate))
 
     def _table_batch(
-        self, path: str, batch: pa.RecordBatch, names: Sequence[str], columns: FileColumns, place: int = 0
+        self, path: str, batch: pa.RecordBatch, file: _File, places: pa.Array | None = None
     ) -> pa.RecordBatch:
-        """Return rows with all columns of the table that are asked for; ``place``: that of the first one."""
+        """Return rows with all columns of the table that are asked for; ``places``: in the file, where they count."""
         arrays = []
+        count = batch.num_rows if places is None else len(places)
         for name in self._names:
             if self._is_of(name):
                 assert self._files is not None
                 value = self._files.column(name)[self._rows[path]]
-                arrays.append(pa.repeat(value, batch.num_rows).cast(self._plain.field(name).type))
+                arrays.append(pa.repeat(value.cast(self._plain.field(name).type), count))
             elif name == POSITION:
-                ones = pa.repeat(scalar_of(1, pa.int64()), batch.num_rows)
-                arrays.append(pc.cumulative_sum(ones, start=scalar_of(place - 1, pa.int64())))
-            elif name in names:
-                arrays.append(columns.column(name, batch.column(columns.stored[name])))
+                arrays.append(places)
+            elif name in file.names:
+                arrays.append(file.columns.column(name, batch.column(file.columns.stored[name])))
             else:
-                arrays.append(pa.nulls(batch.num_rows, self._plain.field(name).type))
+                arrays.append(pa.nulls(count, self._plain.field(name).type))
         if not arrays:
             return batch
         return pa.RecordBatch.from_arrays(arrays, names=self._names)
@@ -217,25 +229,20 @@ class DeltaReader:
         self, batch: pa.RecordBatch, parts: Sequence[Expression], tests: Sequence[AdaptiveKeyFilter]
     ) -> pa.RecordBatch:
         """Return the rows for which parts of the predicate are true and tests allow it, with the columns asked for."""
-        mask: pa.BooleanArray | None = None
-        for part in parts:
-            found = pc.fill_null(evaluate(part, batch), scalar_of(False))
-            mask = found if mask is None else pc.and_(mask, found)
-        mask = mask_of(tests, batch, mask)
+        mask = mask_of(tests, batch, _mask_of_parts(parts, batch, None))
         columns = list(self._spec.columns)
         chosen = batch if not self._names or batch.schema.names == columns else batch.select(columns)
         return chosen if mask is None else kept_rows(chosen, mask)
 
-    def _close_inner(self) -> None:
-        if self._inner is not None:
-            inner, self._inner = self._inner, None
-            self.bytes_read += inner.bytes_read
-            self.pruned_groups += inner.pruned_groups
-            inner.close()
 
-    def close(self) -> None:
-        """Close the file that is being read; idempotent."""
-        self._close_inner()
+def _mask_of_parts(
+    parts: Sequence[Expression], batch: pa.RecordBatch, mask: pa.BooleanArray | None
+) -> pa.BooleanArray | None:
+    """Return a mask of the rows that a mask leaves and for which parts of a predicate are true; None: all."""
+    for part in parts:
+        found = pc.fill_null(evaluate(part, batch), scalar_of(False))
+        mask = found if mask is None else pc.and_(mask, found)
+    return mask
 
 
 def _is_in(footer: pq.FileMetaData, group: int, split: SourceSplit) -> bool:

@@ -13,8 +13,9 @@ Held by: tests/delta_tables/test_read_delta.py
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import repeat
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +24,7 @@ import pyarrow as pa
 from engine.delta_tables.table_log import Snapshot, facts_of, kept_snapshot, read_snapshot
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import local_path
-from engine.formats.split_pruning import with_splits
+from engine.formats.split_pruning import may_be_between, with_splits
 from engine.graph.merge_action import POSITION
 from engine.graph.plan import Source
 from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit, SourceStatistics
@@ -99,18 +100,29 @@ def table_schema(spec: FormatSource) -> pa.Schema:
 
 
 def _splits(snapshot: Snapshot) -> tuple[SourceSplit, ...]:
-    sizes = snapshot.facts.column("size_bytes").to_pylist()
-    counts = snapshot.facts.column("num_records").to_pylist()
-    splits, deleted = [], snapshot.deleted
-    for path, size, count in zip(snapshot.paths, sizes, counts, strict=True):
-        if size <= SPLIT_BYTES:
-            rows = -1 if count is None else count - deleted.get(path, 0)
-            splits.append(SourceSplit(path, 0, size, size or 1, rows))
-            continue
-        pieces = -(-size // SPLIT_BYTES)
-        ends = [size * (piece + 1) // pieces for piece in range(pieces)]
-        splits += [SourceSplit(path, start, end, end - start) for start, end in zip([0, *ends], ends, strict=False)]
-    return tuple(splits)
+    sizes: list[int] = snapshot.facts.column("size_bytes").to_pylist()
+    counts = pc.fill_null(snapshot.facts.column("num_records"), scalar_of(-1, pa.int64())).to_pylist()
+    if deleted := snapshot.deleted:
+        counts = [
+            count if count < 0 else count - deleted.get(path, 0)
+            for path, count in zip(snapshot.paths, counts, strict=True)
+        ]
+    weights = sizes if all(sizes) else [size or 1 for size in sizes]
+    # There may be a hundred thousand, so that no line of Python is run for each.
+    whole = map(SourceSplit, snapshot.paths, repeat(0), sizes, weights, counts)
+    if max(sizes, default=0) <= SPLIT_BYTES:
+        return tuple(whole)
+    return tuple(piece for split in whole for piece in _pieces(split))
+
+
+def _pieces(split: SourceSplit) -> list[SourceSplit]:
+    """Return the pieces of a file, the file itself where it is small enough for one."""
+    size = split.end
+    if size <= SPLIT_BYTES:
+        return [split]
+    pieces = -(-size // SPLIT_BYTES)
+    ends = [size * (piece + 1) // pieces for piece in range(pieces)]
+    return [SourceSplit(split.path, start, end, end - start) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _files(snapshot: Snapshot) -> bytes:
@@ -153,19 +165,22 @@ def _statistics(snapshot: Snapshot) -> SourceStatistics:
     file_bytes = pc.sum(sizes).as_py() or 0
     deleted = sum(snapshot.deleted.values())
     rows = None if counts.null_count else float((pc.sum(counts).as_py() or 0) - deleted)
-    plan = to_plan_schema(_plain(snapshot.schema))
+    schema = _plain(snapshot.schema)
+    plan = to_plan_schema(schema)
     widths = {each.name: float(each.width_bytes) if each.width_is_exact else _TEXT_BYTES for each in plan.columns}
     size = _EXPANSION * file_bytes if rows is None else rows * sum(widths.values())
     columns = {}
     for each in plan.columns:
         known = ColumnStatistics(average_width_bytes=None if each.width_is_exact else widths[each.name])
-        columns[each.name] = _with_facts(known, snapshot, each.name, rows)
+        columns[each.name] = _with_facts(known, snapshot, each.name, rows, schema)
     origin = f"log of version {snapshot.version}, {len(snapshot.paths)} files"
     return SourceStatistics(rows, size, origin, is_exact=rows is not None and not deleted, columns=columns)
 
 
-def _with_facts(known: ColumnStatistics, snapshot: Snapshot, name: str, rows: float | None) -> ColumnStatistics:
-    bounds = _bounds_of(snapshot, name, _plain(snapshot.schema))
+def _with_facts(
+    known: ColumnStatistics, snapshot: Snapshot, name: str, rows: float | None, schema: pa.Schema
+) -> ColumnStatistics:
+    bounds = _bounds_of(snapshot, name, schema)
     if not rows or bounds is None:
         return known
     low, high, nulls = bounds
@@ -173,9 +188,10 @@ def _with_facts(known: ColumnStatistics, snapshot: Snapshot, name: str, rows: fl
         known = msgspec.structs.replace(known, distinct_count=float(pc.count_distinct(low).as_py()))
     if not nulls.null_count:
         known = msgspec.structs.replace(known, null_fraction=min(1.0, (pc.sum(nulls).as_py() or 0) / rows))
-        # A file whose rows are all null has no bounds, and needs none.
-        with_values = pc.less(nulls, snapshot.facts.column("num_records"))
-        low, high = pc.filter(low, with_values), pc.filter(high, with_values)
+        if low.null_count or high.null_count:
+            # A file whose rows are all null has no bounds, and needs none.
+            with_values = pc.less(nulls, snapshot.facts.column("num_records"))
+            low, high = pc.filter(low, with_values), pc.filter(high, with_values)
     if len(low) and not low.null_count and not high.null_count and not pa.types.is_nested(low.type):
         least, greatest = _simple(pc.min(low)), _simple(pc.max(high))
         if least is not None and greatest is not None:
@@ -200,9 +216,8 @@ def _bounds_of(
         zero = pa.chunked_array([pa.repeat(scalar_of(0, pa.int64()), len(values))])
         return values, values, pc.if_else(pc.is_null(values), counts, zero)
     low, high, nulls = (facts_of(snapshot, kind, field) for kind in ("min", "max", "null_count"))
-    none = pa.chunked_array([pa.nulls(len(snapshot.paths), wanted)])
     if low is None or high is None or _is_inexact(wanted):
-        low = high = none
+        low = high = pa.chunked_array([pa.nulls(len(snapshot.paths), wanted)])
     if nulls is None or not pa.types.is_integer(nulls.type):
         nulls = pa.chunked_array([pa.nulls(len(snapshot.paths), pa.int64())])
     if pa.types.is_timestamp(wanted):
@@ -237,6 +252,30 @@ def file_bounds(spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> 
     return pa.table(columns if taken is None else {name: values.take(taken) for name, values in columns.items()})
 
 
+def has_deleted_rows(spec: FormatSource) -> bool:
+    """Return whether a file has rows that are deleted by their places."""
+    known = files_table(spec)
+    return known is not None and bool(pc.sum(known.column(DELETED)).as_py())
+
+
+def files_between(spec: FormatSource, schema: pa.Schema, bounds: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """Return the files that may have rows with values of columns between the lowest and the highest."""
+    paths = pa.array([split.path for split in spec.splits], pa.string())
+    known = file_bounds(spec, schema, list(bounds))
+    if known is None:
+        return list(dict.fromkeys(paths.to_pylist()))
+    return list(dict.fromkeys(paths.filter(may_be_between(known, bounds)).to_pylist()))
+
+
+def bounded_columns(spec: FormatSource, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of which the log has bounds in all files with values."""
+    known = file_bounds(spec, plain_schema_of(spec), names)
+    if known is None:
+        return ()
+    found = [name for name in names if lowest(name) in known.column_names]
+    return tuple(name for name in found if not known.column(lowest(name)).null_count)
+
+
 def file_rows(spec: FormatSource) -> int | None:
     """Return the rows of a source's files that are not deleted, None where the log does not say it."""
     place, version = spec.paths[0], spec.options["version"]
@@ -269,18 +308,21 @@ def with_place_column(spec: FormatSource) -> FormatSource:
     )
 
 
-def with_file_column(spec: FormatSource, name: str) -> FormatSource:
-    """Return a source whose rows have the path of their file in a column."""
+def with_file_column(spec: FormatSource, name: str, numbers: Mapping[str, int] | None = None) -> FormatSource:
+    """Return a source whose rows have the path of their file in a column, or the number that it has."""
     paths = pa.array(list(dict.fromkeys(split.path for split in spec.splits)), pa.string())
     known = files_table(spec)
     if known is None:
         known = pa.table({PATH: paths, DELETED: pa.repeat(scalar_of(0, pa.int64()), len(paths))})
-    schema = table_schema(spec).append(pa.field(name, pa.string()))
+    values: Any = known.column(PATH)
+    if numbers is not None:
+        values = pa.array([numbers[path] for path in values.to_pylist()], pa.int32())
+    schema = table_schema(spec).append(pa.field(name, values.type))
     return msgspec.structs.replace(
         spec,
         file_schema_ipc=schema.serialize().to_pybytes(),
         columns=(*spec.columns, name),
-        files_ipc=packed_files(known.append_column(name, known.column(PATH))),
+        files_ipc=packed_files(known.append_column(name, values)),
     )
 
 

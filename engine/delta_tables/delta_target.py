@@ -22,9 +22,9 @@ from typing import Final
 from engine.commit.decision import DecidedOutput
 from engine.commit.folder_check import resolve_target
 from engine.commit.output_target import OutputTarget
-from engine.commit.staging import OWNER_FILE, is_left, is_stale, own_staging, read_owner
+from engine.commit.staging import OWNER_FILE, is_left_at, is_stale, is_unowned, own_staging, read_owner
 from engine.commit.targets import target_of_path
-from engine.delta_tables.table_write import PLACES, change_file, vector_file, written_file
+from engine.delta_tables.table_write import PLACES, change_file, partition_folder, vector_file, written_file
 from engine.errors import PlanError
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
@@ -59,6 +59,7 @@ class DeltaTarget(OutputTarget):
 
     def sweep(self, output: str, cluster: str, is_over: Callable[[JobId], bool]) -> None:
         """Remove the files of jobs with which no process goes on, unless the log names them."""
+        _remove_temporaries(output)
         with contextlib.suppress(FileNotFoundError):
             for entry in list(file_system_of(output).entries(output)):
                 job_id = JobId(entry.name.removeprefix(_PREFIX))
@@ -90,6 +91,7 @@ class DeltaTarget(OutputTarget):
 
     def attempt_name(self, stem: str, ending: str, folder: str) -> str:
         """Return a name in the folder of a partition."""
+        folder = partition_folder(folder)
         return f"{folder}/{stem}.{ending}" if folder else f"{stem}.{ending}"
 
     def publish(
@@ -144,17 +146,19 @@ class DeltaTarget(OutputTarget):
         from engine.delta_tables.table_commit import committed_files
 
         owner, folders = read_owner(staging.path), file_system_of(staging.output).folders
+        _remove_temporaries(staging.output)
         self._keep(staging.path, committed_files(staging.output, job_id))
         if owner is not None and folders is not None:
             folders.remove_empty(owner.created_parents)
 
     def is_there(self, staging: Staging) -> bool:
         """Return whether there are files of a job that is not over."""
-        return file_system_of(staging.path).find(f"{staging.path}/{OWNER_FILE}") is not None
+        owner = file_system_of(staging.path).find(f"{staging.path}/{OWNER_FILE}")
+        return owner is not None or is_unowned(staging.path)
 
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
         """Return whether the owner in the job's folder belongs to the cluster."""
-        return is_left(read_owner(staging.path), cluster)
+        return is_left_at(staging.path, cluster)
 
     def stagings_in(self, folder: str) -> Iterator[tuple[JobId, Staging]]:
         """Yield the folders of jobs that are not over, in the tables in a folder."""
@@ -162,9 +166,17 @@ class DeltaTarget(OutputTarget):
         for table in [entry for entry in files.entries(folder) if entry.is_folder]:
             for entry in files.entries(table.path):
                 match = _JOB.fullmatch(entry.name)
-                if match is not None and files.find(f"{entry.path}/{OWNER_FILE}") is not None:
-                    yield JobId(match[1]), Staging(entry.path, table.path, self.name)
+                staging = Staging(entry.path, table.path, self.name)
+                if match is not None and self.is_there(staging):
+                    yield JobId(match[1]), staging
 
     def extent(self, staging: Staging) -> tuple[int, float | None]:
         """Return bytes, and the time of the last change."""
         return target_of_path(staging.path).extent(staging)
+
+
+def _remove_temporaries(table: str) -> None:
+    """Remove what processes of this machine have left in the log when they ended."""
+    folders = file_system_of(table).folders
+    if folders is not None:
+        folders.remove_left(f"{table}/_delta_log")

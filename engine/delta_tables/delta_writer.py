@@ -29,7 +29,7 @@ class DeltaWriter:
         self._merged = MergedRows(schema) if write.merges else None
         self._call = "write_delta" if self._merged is None else "merge_into"
         self._schema = stored_schema(schema if self._merged is None else self._merged.schema, self._call)
-        self._notes = ValueNotes(self._schema)
+        self._notes = ValueNotes(self._schema, write, self._call)
         self._path = path
         folder = path.rsplit("/", 1 + len(write.partition_by))[0]
         changes = ChangeWriter(self._schema, f"{folder}/{change_file(path)}") if write.keeps_changes else None
@@ -55,7 +55,7 @@ class DeltaWriter:
     def _stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.schema.equals(self._schema):
             return batch
-        arrays = [_cast(batch.column(field.name), field, self._call) for field in self._schema]
+        arrays = [as_stored(batch.column(field.name), field, self._call) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def finish(self) -> tuple[int, int, str]:
@@ -80,7 +80,8 @@ class DeltaWriter:
             self._changes.abort()
 
 
-def _cast(array: pa.Array, field: pa.Field, call: str) -> pa.Array:
+def as_stored(array: pa.Array, field: pa.Field, call: str) -> pa.Array:
+    """Return values as a table has them. Raises: DataError."""
     if array.type == field.type:
         return array
     try:

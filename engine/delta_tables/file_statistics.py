@@ -1,6 +1,6 @@
 """Statistics of a written file for the log: rows, nulls, least and greatest values, as JSON of an add action.
 
-    notes = ValueNotes(schema); notes.add(batch) ...     what a footer does not tell: NaN
+    notes = ValueNotes(schema, write, call); notes.add(batch) ...     what a footer does not tell: NaN
     file_statistics(footer, notes) -> JSON text
 
 Texts are cut after 32 characters, where the greatest one gets a character behind it that is greater than all. Moments
@@ -22,28 +22,47 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.delta_tables.required_parts import null_part, required_parts
+from engine.delta_tables.table_write import TableWrite
+from engine.errors import DataError
 from engine.records.arrow_functions import pc
 
-#: columns of a table that have statistics, as other writers have it
-_COLUMNS_MAX: Final = 32
 _TEXT_MAX: Final = 32
 _GREATEST: Final = "\U0010ffff"
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
 class ValueNotes:
-    """Facts about a file's values that are not in its footer."""
+    """Facts about a file's values that are not in its footer, among which are nulls that may not be there."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, write: TableWrite, call: str) -> None:
         self.schema = schema
-        self._floats = [field.name for field in schema if pa.types.is_floating(field.type)]
+        self._required = frozenset(write.required)
+        parts = required_parts(write.schema)
+        self._parts = {name: data_type for name, data_type in parts.items() if name in schema.names}
+        self._call = call
+        count, others = write.indexed
+        self.indexed = [
+            field for place, field in enumerate(schema) if count < 0 or place < count or field.name.lower() in others
+        ]
+        self.floats = frozenset(field.name for field in schema if pa.types.is_floating(field.type))
+        looked_at = {*self.floats, *self._required, *self._parts}
+        self._looked_at = [name for name in schema.names if name in looked_at]
         self.with_nan: set[str] = set()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Look at rows that are written."""
-        for name in self._floats:
-            if name not in self.with_nan and pc.any(pc.is_nan(batch.column(name))).as_py():
-                self.with_nan.add(name)
+        """Look at rows that are written. Raises: DataError for a null that may not be there."""
+        for name in self._looked_at:
+            self.add_column(name, batch.column(name))
+
+    def add_column(self, name: str, values: pa.Array) -> None:
+        """Look at values of a column that are written. Raises: DataError for a null that may not be there."""
+        if name in self._required and values.null_count:
+            raise DataError(f"{self._call}: column {name!r} has nulls, and none may be in it")
+        if name in self._parts and (part := null_part(values, self._parts[name], name)) is not None:
+            raise DataError(f"{self._call}: column {name!r} has nulls in {part}, and none may be in it")
+        if name in self.floats and name not in self.with_nan and pc.any(pc.is_nan(values)).as_py():
+            self.with_nan.add(name)
 
 
 def file_statistics(footer: pq.FileMetaData, notes: ValueNotes) -> str:
@@ -52,7 +71,7 @@ def file_statistics(footer: pq.FileMetaData, notes: ValueNotes) -> str:
     minima: dict[str, Any] = {}
     maxima: dict[str, Any] = {}
     nulls: dict[str, int] = {}
-    for field in list(notes.schema)[:_COLUMNS_MAX]:
+    for field in notes.indexed:
         if pa.types.is_nested(field.type) or field.name not in leaves:
             continue
         groups = [footer.row_group(group).column(leaves[field.name]) for group in range(footer.num_row_groups)]

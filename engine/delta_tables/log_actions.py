@@ -4,7 +4,8 @@
     check_unchanged(write, table's place, last version, files)      JobExecutionError for changes of other writers
     put_version(place, version, actions) -> False where there is one
 
-Checkpoints of the second kind, which have parts beside them, are refused.
+A checkpoint of the second kind is a file of JSON or Parquet with a name of its own; most of its files may be in others
+beside it, ``_sidecars``. One of the first kind's name may have these, too.
 
 Source: the Delta transaction log protocol, "Action Reconciliation" and "Checkpoints".
 Held by: tests/delta_tables/test_deletion_vectors.py
@@ -22,12 +23,13 @@ import pyarrow.parquet as pq
 
 from engine.delta_tables.table_log import file_place
 from engine.delta_tables.table_write import TableWrite
-from engine.errors import DataError, JobExecutionError, NotYetSupportedError
+from engine.errors import DataError, JobExecutionError
 from engine.records.arrow_functions import pc
 from engine.storage.file_systems import file_system_of
 
-_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(\.\d{10}\.\d{10})?\.parquet\Z")
-_SECOND_KIND: Final = re.compile(r"(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(json|parquet)\Z")
+_CHECKPOINT: Final = re.compile(
+    r"(\d{20})\.checkpoint(?:(?:\.\d{10}\.\d{10})?\.parquet|\.[0-9a-f-]{36}\.(?:json|parquet))\Z"
+)
 
 
 def _version_path(place: str, version: int) -> str:
@@ -37,9 +39,7 @@ def _version_path(place: str, version: int) -> str:
 def version_actions(place: str, version: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (kind, action) of a version. Raises: FileNotFoundError where the log does not have it any more."""
     path = _version_path(place, version)
-    for line in file_system_of(path).read(path).decode().splitlines():
-        if line.strip():
-            yield from json.loads(line).items()
+    yield from _json_actions(file_system_of(path).read(path))
 
 
 def put_version(place: str, version: int, actions: Collection[dict[str, Any]]) -> bool:
@@ -73,9 +73,6 @@ def _last_checkpoint(place: str, version: int) -> tuple[int, list[str]]:
     """Return the version of the last checkpoint, -1 for none, and its files."""
     known: dict[int, list[str]] = {}
     for entry in file_system_of(place).entries(f"{place}/_delta_log"):
-        second = _SECOND_KIND.match(entry.name)
-        if second is not None and int(second[1]) <= version:
-            raise NotYetSupportedError(f"{place}: changing rows of a table with a checkpoint of the second kind")
         match = _CHECKPOINT.match(entry.name)
         if match is not None and int(match[1]) <= version:
             known.setdefault(int(match[1]), []).append(entry.path)
@@ -85,19 +82,43 @@ def _last_checkpoint(place: str, version: int) -> tuple[int, list[str]]:
 
 def _checkpoint_files(place: str, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the add actions of a checkpoint, by places."""
-    file = pq.ParquetFile(pa.BufferReader(file_system_of(path).read(path)))
+    content = file_system_of(path).read(path)
+    for kind, action in _json_actions(content) if path.endswith(".json") else _parquet_actions(content):
+        if kind == "add":
+            yield file_place(place, action["path"]), action
+        elif kind == "sidecar":
+            name = file_place("", action["path"]).rpartition("/")[2]
+            yield from _checkpoint_files(place, f"{place}/_delta_log/_sidecars/{name}")
+
+
+def _json_actions(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    for line in content.decode().splitlines():
+        if line.strip():
+            yield from json.loads(line).items()
+
+
+def _parquet_actions(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (kind, action) of the files that are there, and of sidecars."""
+    file = pq.ParquetFile(pa.BufferReader(content))
+    kinds = [kind for kind in ("add", "sidecar") if kind in file.schema_arrow.names]
     for group in range(file.num_row_groups):
-        rows = file.read_row_group(group, columns=["add"])
-        rows = rows.filter(pc.is_valid(pc.struct_field(rows.column("add"), ["path"])))
-        for action in rows.column("add").to_pylist():
-            known = {key: value for key, value in action.items() if value is not None and not key.endswith("_parsed")}
-            for word in ("partitionValues", "tags"):
-                if word in known:
-                    known[word] = dict(known[word])
-            if "deletionVector" in known:
-                vector = known["deletionVector"]
-                known["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
-            yield file_place(place, action["path"]), known
+        rows = file.read_row_group(group, columns=kinds)
+        for kind in kinds:
+            is_there = pc.is_valid(pc.struct_field(rows.column(kind), ["path"]))
+            for action in rows.column(kind).filter(is_there).to_pylist():
+                yield kind, _without_nulls(action)
+
+
+def _without_nulls(action: dict[str, Any]) -> dict[str, Any]:
+    """Return an action of Parquet as JSON has it."""
+    known = {key: value for key, value in action.items() if value is not None and not key.endswith("_parsed")}
+    for word in ("partitionValues", "tags"):
+        if word in known:
+            known[word] = dict(known[word])
+    if "deletionVector" in known:
+        vector = known["deletionVector"]
+        known["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
+    return known
 
 
 def check_unchanged(write: TableWrite, place: str, last: int, files: Collection[str]) -> None:

@@ -16,7 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.delta_tables.table_commit import check_writable, opened
+from engine.delta_tables.table_commit import opened
+from engine.delta_tables.table_rules import (
+    check_columns,
+    check_default,
+    check_made,
+    check_removal,
+    check_writable,
+    indexed_columns,
+)
 from engine.delta_tables.table_types import stored_schema, to_arrow, to_delta
 from engine.delta_tables.table_write import TableWrite, required_names
 from engine.errors import ConfigurationError, SchemaError
@@ -39,13 +47,18 @@ def planned_write(
     """
     own = stored_schema(schema, _CALL)
     table = opened(place)
+    check_columns(own.names, f"{_CALL}({place!r})")
     if table is None or mode == "error":
-        made = TableWrite("error" if mode == "error" else mode, to_delta(own), tuple(partition_by), dict(properties))
-        return made, own
+        check_made(f"{_CALL}({place!r})", properties, own.names)
+        indexed = indexed_columns(properties, f"{_CALL}({place!r})")
+        return TableWrite(mode, to_delta(own), tuple(partition_by), dict(properties), indexed=indexed), own
     check_writable(table, place)
+    if mode != "append":
+        check_removal(table.metadata().configuration, place, _CALL)
     if properties:
         raise ConfigurationError(f"{_CALL}({place!r}): properties= are those of a table that is made, and this one is")
     keys = tuple(table.metadata().partition_columns)
+    indexed = indexed_columns(table.metadata().configuration, f"{_CALL}({place!r})")
     if partition_by and tuple(partition_by) != keys:
         by = f"by {', '.join(keys)}" if keys else "by no column"
         raise ConfigurationError(f"{_CALL}({place!r}): partition_by={list(partition_by)!r}: it is partitioned {by}")
@@ -54,7 +67,7 @@ def planned_write(
     if mode == "overwrite" and not there.equals(own):
         if [key for key in keys if key not in own.names]:
             raise SchemaError(f"{_CALL}({place!r}): it is partitioned by {', '.join(keys)}, which the rows lack")
-        return TableWrite(mode, to_delta(own), keys), own
+        return TableWrite(mode, to_delta(own), keys, indexed=indexed), own
     wanted, new = _added_schema(there, own, schema_mode, place)
     missing = [key for key in keys if key not in own.names]
     if missing:
@@ -64,9 +77,13 @@ def planned_write(
     absent = [name for name in required if name not in own.names]
     if absent:
         raise SchemaError(f"{_CALL}({place!r}): column {absent[0]!r} may not be null, and the rows lack it")
+    check_columns([*there.names, *(field.name for field in new)], f"{_CALL}({place!r})")
+    for name in there.names:
+        if name not in own.names:
+            check_default(known, name, f"{_CALL}({place!r})")
     columns = to_delta(pa.schema(new))["fields"]
     known["fields"] += columns
-    return TableWrite(mode, known, keys, new_columns=tuple(columns), required=required), wanted
+    return TableWrite(mode, known, keys, new_columns=tuple(columns), required=required, indexed=indexed), wanted
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -22,15 +22,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
+import msgspec
+
 from engine.clock import SystemClock
 from engine.commit.decision import DecidedFile, DecidedOutput
 from engine.commit.output_target import OutputTakenError
-from engine.delta_tables.library import library, storage_options, told
+from engine.delta_tables.library import library, plain_text, storage_options, told
 from engine.delta_tables.log_actions import check_unchanged
 from engine.delta_tables.table_change import TableChange, is_by_hand
 from engine.delta_tables.table_log import file_place
-from engine.delta_tables.table_write import PLACES, TableWrite, decoded, log_text, partition_values, written_file
-from engine.errors import JobExecutionError, NotYetSupportedError, PlanError
+from engine.delta_tables.table_rules import check_removal, check_writable
+from engine.delta_tables.table_write import (
+    PLACES,
+    TableWrite,
+    decoded,
+    log_text,
+    partition_values,
+    required_names,
+    written_file,
+)
+from engine.errors import JobExecutionError, PlanError
 from engine.ids import JobId
 from engine.storage.file_systems import file_system_of, is_folder
 
@@ -39,18 +50,8 @@ _CALL: Final = "write_delta"
 _FACTS: Final = "drey"
 #: commits of other writers that may come first, one after the other
 _TRIES_MAX: Final = 50
-#: features that a writer must know, and this one does, or has none of in its files
-_WRITER_FEATURES: Final = frozenset(
-    {"appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns", "allowColumnDefaults"}
-    | {"changeDataFeed", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata"}
-    | {"variantType"}
-)
-#: metadata of columns that a writer has to compute or to check
-_OF_COLUMNS: Final = {
-    "delta.generationExpression": "is generated",
-    "delta.identity.start": "is an identity",
-    "delta.invariants": "has an invariant",
-}
+#: commits that fail behind the same version, until it is clear that no other writer is the reason
+_SAME_VERSION_MAX: Final = 4
 
 
 def opened(place: str, call: str = _CALL) -> Any | None:
@@ -75,21 +76,8 @@ def check_table(place: str, options: str) -> None:
     if write.mode == "error":
         raise PlanError(f"{_CALL}({place!r}): there is a table; pass mode='append' or mode='overwrite'")
     check_writable(table, place)
-
-
-def check_writable(table: Any, place: str, call: str = _CALL) -> None:
-    """Raise NotYetSupportedError for what writers of a table must do, and this one does not."""
-    protocol, configuration = table.protocol(), table.metadata().configuration
-    unknown = sorted(set(protocol.writer_features or ()) - _WRITER_FEATURES)
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        unknown.append("columnMapping")
-    unknown += [key for key in configuration if key.startswith("delta.constraints.")]
-    for field in json.loads(table.schema().to_json())["fields"]:
-        unknown += [
-            f"column {field['name']!r}, which {word}" for key, word in _OF_COLUMNS.items() if key in field["metadata"]
-        ]
-    if unknown:
-        raise NotYetSupportedError(f"{call}({place!r}): writing a table with {', '.join(unknown)}")
+    if write.mode != "append" and write.changes_data and (write.removed or write.mode != "rewrite"):
+        check_removal(table.metadata().configuration, place, _CALL)
 
 
 def commit(output: DecidedOutput, job_id: JobId) -> Mapping[str, int | str]:
@@ -99,8 +87,9 @@ def commit(output: DecidedOutput, job_id: JobId) -> Mapping[str, int | str]:
     """
     deltalake = library(_CALL)
     write, place = decoded(output.options), output.target
-    _check_required(write, output)
+    _check_partitions(write, output)
     _check_row_count(write, output)
+    tried: list[int] = []
     for attempt in range(_TRIES_MAX):
         table = opened(place)
         if table is not None:
@@ -110,8 +99,13 @@ def commit(output: DecidedOutput, job_id: JobId) -> Mapping[str, int | str]:
         with told(_CALL, place):
             try:
                 return _committed(table, write, output, job_id)
-            except deltalake.exceptions.CommitFailedError:
-                pass  # another writer has made the version; its log is read again
+            except deltalake.exceptions.CommitFailedError as error:
+                # Another writer has made the version, and its log is read again; else there is another reason.
+                tried.append(-1 if table is None else table.version())
+                if tried[-_SAME_VERSION_MAX:] == [tried[-1]] * _SAME_VERSION_MAX:
+                    raise JobExecutionError(
+                        f"{_CALL}({place!r}): the table refuses the change: {plain_text(error)}"
+                    ) from None
             except deltalake.exceptions.DeltaError:
                 if table is not None or opened(place) is None:
                     raise
@@ -121,10 +115,12 @@ def commit(output: DecidedOutput, job_id: JobId) -> Mapping[str, int | str]:
     )
 
 
-def _check_required(write: TableWrite, output: DecidedOutput) -> None:
-    for file in output.files:
-        nulls = json.loads(written_file(file).statistics or "{}").get("nullCount", {})
-        name = next((name for name in write.required if nulls.get(name, 0)), None)
+def _check_partitions(write: TableWrite, output: DecidedOutput) -> None:
+    """Raise JobExecutionError for a null in a column of partitions that has none: no one could read the table."""
+    required = [name for name in required_names(write.schema, ()) if name in write.partition_by]
+    for file in output.files if required else ():
+        values = partition_values(file, write)
+        name = next((name for name in required if values[name] is None), None)
         if name is not None:
             raise JobExecutionError(f"{_CALL}({output.target!r}): column {name!r} has nulls, and none may be in it")
 
@@ -150,11 +146,17 @@ def _committed(table: Any | None, write: TableWrite, output: DecidedOutput, job_
         raise OutputTakenError(f"{_CALL}({output.target!r}): another program made the table while the job ran")
     if table is not None and write.new_columns:
         table = _with_columns(table, write, output.target)
-    added = [_added(file, write, output, job_id) for file in output.files if file.row_count]
+    # Without changes of rows the change data feed has none of the version, whose rows came and went else.
+    shown = write if _has_changes(write, output) else msgspec.structs.replace(write, changes_data=False)
+    added = [_added(file, shown, output, job_id) for file in output.files if file.row_count]
+    if write.patches:
+        write = msgspec.structs.replace(write, removed=_replaced(output))
     gone = [] if table is None else _gone(table, write, added, output.target)
+    if table is not None and write.patches and not added and not gone:
+        return {**_facts(table, write, output, 0, 0), "version": table.version()}
     facts = _facts(table, write, output, len(added), len(gone))
     if table is not None and is_by_hand(table, write):
-        by_hand = TableChange(table, write, output, job_id, added, [str(each["path"]) for each in gone])
+        by_hand = TableChange(table, shown, output, job_id, added, [str(each["path"]) for each in gone])
         if not by_hand.put(_FACTS, facts):
             raise exceptions.CommitFailedError("another writer has made the version")
         return facts
@@ -181,11 +183,28 @@ def _committed(table: Any | None, write: TableWrite, output: DecidedOutput, job_
     else:
         now = SystemClock().wall_ms()
         removed = [
-            RemoveAction(unquote(each["path"]), write.changes_data, now, each["size_bytes"], each["texts"])
+            RemoveAction(unquote(each["path"]), shown.changes_data, now, each["size_bytes"], each["texts"])
             for each in gone
         ]
         table.create_write_transaction([*added, *removed], "append", table.schema(), keys, commit_properties=how)
     return facts
+
+
+def _has_changes(write: TableWrite, output: DecidedOutput) -> bool:
+    """Return whether rows are others than before: files of a merge may be written anew without any that is."""
+    return not write.merges or write.patches or any(any(written_file(file).counts.values()) for file in output.files)
+
+
+def _replaced(output: DecidedOutput) -> tuple[str, ...]:
+    """Return the files that are written anew. Raises: JobExecutionError for a row that changes twice."""
+    files = [written for file in output.files if (written := written_file(file)).replaces]
+    found = tuple(sorted(file.replaces for file in files))
+    if len(set(found)) < len(found) or any(file.is_ambiguous for file in files):
+        raise JobExecutionError(
+            f"{output.target}: rows of the source have the same key as one row of the table, or were others when they"
+            " were read again; nothing was changed"
+        )
+    return found
 
 
 def _with_columns(table: Any, write: TableWrite, place: str) -> Any:

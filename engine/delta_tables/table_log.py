@@ -37,6 +37,8 @@ _READER_FEATURES: Final = frozenset(
     | {"vacuumProtocolCheck", "variantType"}
 )
 _READER_VERSION_MAX: Final = 3
+#: files in each piece of the library's table, on average, from which on pieces are left as they are
+_PIECE_ROWS: Final = 1024
 
 
 class Snapshot(NamedTuple):
@@ -142,8 +144,7 @@ def check_features(table: Any, call: str) -> None:
 def _snapshot(place: str, table: Any, call: str) -> Snapshot:
     metadata = table.metadata()
     schema = to_arrow(table.schema().to_json(), call)
-    found = pa.table(table.get_add_actions(flatten=False))
-    facts = found.take(pc.sort_indices(found.column("path"))).combine_chunks()
+    facts = _by_path(pa.table(table.get_add_actions(flatten=False)))
     has_vectors = "deletionVectors" in (table.protocol().reader_features or ())
     deleted = {path: len(rows) - rows.true_count for path, rows in _selections(place, table).items()}
     return Snapshot(
@@ -153,10 +154,28 @@ def _snapshot(place: str, table: Any, call: str) -> Snapshot:
         tuple(metadata.partition_columns),
         dict(metadata.configuration),
         metadata.id,
-        [file_place(place, path) for path in facts.column("path").to_pylist()],
+        _file_places(place, facts.column("path").to_pylist()),
         facts,
         deleted if has_vectors else {},
     )
+
+
+def _by_path(actions: pa.Table) -> pa.Table:
+    """Return a row for each file in the order of paths: what is in it already, and in large pieces, is not copied."""
+    paths = actions.column("path")
+    if not pc.all(pc.less_equal(paths.slice(0, max(0, len(paths) - 1)), paths.slice(1))).as_py():
+        actions = actions.take(pc.sort_indices(paths))
+    elif len(paths) >= _PIECE_ROWS * paths.num_chunks:
+        return actions
+    return actions.combine_chunks()
+
+
+def _file_places(place: str, paths: list[str]) -> list[str]:
+    """Return the places of very many files. In most tables all are relative to the table, and none is encoded."""
+    text = "\n".join(["", *paths])
+    if any(mark in text for mark in ("%", "://", "\n/")):
+        return [file_place(place, path) for path in paths]
+    return list(map(f"{place}/".__add__, paths))
 
 
 def file_place(place: str, path: str) -> str:

@@ -6,6 +6,7 @@ Held by: tests/delta_tables/test_write_delta.py
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +18,8 @@ from engine.ids import JobId
 
 #: ending of a file beside a written one: places of rows of the table that are deleted
 PLACES: Final = ".deleted"
+#: columns of a table that have statistics, as other writers have it
+INDEXED_MAX: Final = 32
 
 
 def change_file(path: str) -> str:
@@ -63,6 +66,21 @@ class TableWrite(msgspec.Struct, frozen=True, omit_defaults=True):
     keeps_changes: bool = False
     #: rows of the files that go, each of which is to be once among those that are written or deleted; None: any
     row_count: int | None = None
+    #: paths in the log of files that rows name by their place in here, and that are written anew with these rows
+    patched_files: tuple[str, ...] = ()
+    #: columns in which such rows are others then
+    patched_columns: tuple[str, ...] = ()
+    #: flag of such rows that may be deleted
+    patch_deletes: bool = False
+    #: columns with numbers of which the log has bounds in all files
+    bounded: tuple[str, ...] = ()
+    #: first columns of which files have statistics, -1: all; and others, in lower case
+    indexed: tuple[int, tuple[str, ...]] = (INDEXED_MAX, ())
+
+    @property
+    def patches(self) -> bool:
+        """Whether the rows are those alone that change, and new ones."""
+        return bool(self.patched_files)
 
 
 class WrittenFile(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,6 +94,10 @@ class WrittenFile(msgspec.Struct, frozen=True, omit_defaults=True):
     has_places: bool = False
     #: bytes of a file of changes beside it, 0: there is none
     change_bytes: int = 0
+    #: path in the log of the file in whose place it is, "": none
+    replaces: str = ""
+    #: flag of a row of that file for which there were two changes
+    is_ambiguous: bool = False
 
 
 def written_file(file: DecidedFile) -> WrittenFile:
@@ -83,9 +105,15 @@ def written_file(file: DecidedFile) -> WrittenFile:
     return msgspec.json.decode(file.statistics, type=WrittenFile) if file.statistics else WrittenFile()
 
 
+def partition_folder(run: str) -> str:
+    """Return the folder of a partition, from the text of its rows."""
+    return run.partition("//")[0]
+
+
 def partition_values(file: DecidedFile, write: TableWrite) -> dict[str, str | None]:
     """Return the values of a file's partition, as texts of the log."""
-    values = {key: log_text(text, key, write.schema) for key, text in values_of(file.folder)} if file.folder else {}
+    folder = partition_folder(file.folder)
+    values = {key: log_text(text, key, write.schema) for key, text in values_of(folder)} if folder else {}
     return {key: values.get(key) for key in write.partition_by}
 
 
@@ -100,6 +128,7 @@ def required_names(schema: dict[str, Any], keys: Collection[str]) -> tuple[str, 
     return tuple(each["name"] for each in schema["fields"] if not each["nullable"] and each["name"] not in keys)
 
 
+@lru_cache(maxsize=4)
 def decoded(options: str) -> TableWrite:
     """Return the change that a sink's options say."""
     return msgspec.json.decode(options, type=TableWrite)

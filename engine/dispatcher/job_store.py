@@ -128,6 +128,8 @@ class JobStore:
     def _remember(self, job: EndedJob, size: int) -> None:
         self._cache[job.overview.job_id] = (job, size)
         self._cached_bytes += size
+        if self._cached_bytes <= self._cache_bytes:
+            return
         for job_id, (_, other_size) in list(self._cache.items()):
             if self._cached_bytes <= self._cache_bytes:
                 break

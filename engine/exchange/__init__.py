@@ -30,6 +30,7 @@
     row_pieces                  rows larger than a buffer put together, the very wide ones one at a time
     input_gate                  InputGate: one native ready queue, fair across channels
     ready_queue  monitor        that queue; mutex and condition (pxd only)
+    waiting_line                the threads that wait for buffers, each on its own condition (pxd only)
     page_runs                   the elements of a gate, with pages that are there taken together
     page_reader                 gate_batches: small pages to batches of useful size
     elements                    elements that a gate returns

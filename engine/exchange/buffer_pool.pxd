@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.exchange.monitor cimport Monitor
+from engine.exchange.waiting_line cimport Waiter
 from engine.memory.segment cimport MemorySegment
 
 
@@ -45,6 +46,7 @@ cdef class NetworkBufferPool:
     cdef Monitor _monitor
     cdef int32_t _in_use                    # guarded by _monitor, like the counts of the local pools
     cdef int32_t _waiting                   # threads in a request
+    cdef Waiter* _waiters                   # the same threads
     cdef bint _closed
     cdef list _free                         # MemorySegment; guarded by the GIL
     cdef list _pools                        # LocalBufferPool, open ones

@@ -39,9 +39,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.closing import close_all
 from engine.errors import ConfigurationError, IllegalTransitionError, TaskCancelledError
 from engine.exchange.monitor cimport (
-    deadline_ns, monitor_destroy, monitor_init, monitor_lock, monitor_notify, monitor_unlock, monitor_wait,
-    monotonic_ns,
+    condition_wait, deadline_ns, monitor_destroy, monitor_init, monitor_lock, monitor_unlock, monotonic_ns,
 )
+from engine.exchange.waiting_line cimport join_line, leave_line, wake_all, wake_first
 from engine.memory.segment cimport MemorySegment, wrap_memory
 
 cdef extern from *:
@@ -69,8 +69,9 @@ LOGGER = logging.getLogger(__name__)
 
 cdef int32_t SLAB_BYTES = 1 << 20
 
-#: a thread that waits for a buffer looks at least so often
+#: a thread that waits for a buffer looks at least so often, and more rarely the more of them there are
 cdef int64_t LOOK_NS = 10000000
+cdef int32_t LOOKERS = 8
 
 
 class BufferKind(IntEnum):
@@ -283,8 +284,8 @@ cdef class NetworkBufferPool:
             sizes.append(pool.required + extra)
         monitor_lock(&self._monitor)
         for index in range(len(growing)):
-            set_size(<LocalBufferPool> growing[index], sizes[index])
-        monitor_notify(&self._monitor)
+            (<LocalBufferPool> growing[index]).size = sizes[index]
+        wake_all(self._waiters)
         monitor_unlock(&self._monitor)
         return True
 
@@ -340,10 +341,6 @@ cdef class NetworkBufferPool:
     def __repr__(self):
         return (f"<NetworkBufferPool {self._in_use} of {self.segment_count} segments of {self.segment_size} bytes in "
                 f"use, {len(self._pools)} pools>")
-
-
-cdef inline void set_size(LocalBufferPool pool, int32_t size):
-    pool.size = size
 
 
 def pool_growth(LocalBufferPool pool not None):
@@ -434,7 +431,7 @@ cdef class LocalBufferPool(BufferRecycler):
         self.is_closed = True
         self.required = 0
         self.size = 0
-        monitor_notify(&network._monitor)
+        wake_all(network._waiters)
         monitor_unlock(&network._monitor)
         network._pools.remove(self)
         network.redistribute()
@@ -459,38 +456,43 @@ cdef inline bint reserve_segment(NetworkBufferPool network, LocalBufferPool pool
 
 
 cdef bint wait_for_segment(NetworkBufferPool network, LocalBufferPool pool, int64_t until_ns) noexcept nogil:
+    cdef Waiter waiter
     cdef bint is_reserved = False
     cdef bint is_late = False
     cdef int64_t look_ns
     monitor_lock(&network._monitor)
+    join_line(&network._waiters, &waiter, &pool.in_use, &pool.size)
     network._waiting += 1
     pool.is_waiting = True
     while True:
         is_reserved = reserve_segment(network, pool)
         if is_reserved or is_late or pool.is_closed:
             break
-        look_ns = monotonic_ns() + LOOK_NS
+        waiter.is_woken = False
+        look_ns = monotonic_ns() + LOOK_NS * (1 + network._waiting // LOOKERS)
         if until_ns >= 0 and until_ns < look_ns:
-            is_late = monitor_wait(&network._monitor, until_ns)
+            is_late = condition_wait(&waiter.condition, &network._monitor, until_ns)
         else:
-            monitor_wait(&network._monitor, look_ns)
+            condition_wait(&waiter.condition, &network._monitor, look_ns)
     pool.is_waiting = False
     network._waiting -= 1
+    leave_line(&network._waiters, &waiter)
     monitor_unlock(&network._monitor)
     return is_reserved
 
 
-cdef inline void uncount(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:
-    """Take a segment back, and wake the pool that may have it now.
+cdef void uncount(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:
+    """Take a segment back, and wake a thread that may have it now: the first of those that wait for any segment.
 
     A producer at the end of its pool is woken once a quarter of it is free, not for every buffer: it would take one,
-    fill it and wait again. It looks by itself every LOOK_NS, since the rest may stay with a consumer for long.
+    fill it and wait again. It looks by itself after LOOK_NS, since the rest may stay with a consumer for long.
     """
-    cdef bint was_short
+    cdef bint own_may
     monitor_lock(&network._monitor)
-    was_short = network._in_use >= network.segment_count
+    own_may = network._in_use >= network.segment_count
     pool.in_use -= 1
     network._in_use -= 1
-    if network._waiting > 0 and (was_short or (pool.is_waiting and pool.in_use <= pool.size - pool.size // 4)):
-        monitor_notify(&network._monitor)
+    own_may = own_may or pool.in_use <= pool.size - pool.size // 4
+    if network._in_use < network.segment_count:
+        wake_first(network._waiters, &pool.in_use, own_may)
     monitor_unlock(&network._monitor)

@@ -34,6 +34,8 @@ LAST_BACKOFF_MS: Final = 10_000
 class BackOff:
     """The times at which an unregistered partition is asked for again: later and later, and then no more."""
 
+    __slots__ = ("_wait_ms", "retry_at_ms")
+
     def __init__(self) -> None:
         self._wait_ms = 0
         #: None: not waiting
@@ -62,8 +64,10 @@ class InputChannel(Protocol):
     descriptor: InputChannelDescriptor
     #: True if it was read to its end
     is_consumed: bool
-    #: retries of a partition that was not found
-    back_off: BackOff
+
+    @property
+    def back_off(self) -> BackOff:
+        """Return the retries of a partition that was not found."""
 
     @property
     def is_reading(self) -> bool:

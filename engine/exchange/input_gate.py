@@ -1,13 +1,13 @@
 """InputGate: one logical input of a task, fed by one channel per producer.
 
-    gate = InputGate(descriptor, manager) ─► next()* until None ─► close()          in the task's thread
+    gate = InputGate(channels, manager) ─►  next()* until None ─► close()          in the task's thread
     gate.cancel() or close() from another thread wakes next() with TaskCancelledError
 
     channel 0 ─┐
     channel 1 ─┼─► ready queue (native, fair) ─► next(): RecordBatch │ RowPage (recycle it) │ OversizedRow │ None: end
     channel 2 ─┘
 
-With ``descriptor.in_order`` a channel is read to its end before the next one; the others wait with what they have.
+With ``in_order`` a channel is read to its end before the next one; the others wait with what they have.
 
 Views are requested with the first call. Producers that are not registered yet are asked for again with back-off, and as
 soon as they are registered. ``poll`` waits for a given time and then returns NOTHING_YET. A producer's failure is
@@ -20,6 +20,7 @@ Source: Flink's SingleInputGate. Local channels return the producer's buffers; t
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from engine.clock import Clock, SystemClock
@@ -32,7 +33,7 @@ from engine.exchange.local_input_channel import LocalInputChannel
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, ReadyQueue
 from engine.exchange.row_pieces import Arrivals
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
+from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
 from engine.records.arrow_batch import batch_bytes
 
 if TYPE_CHECKING:
@@ -55,20 +56,23 @@ class InputGate:
     """Elements of all channels, in the order in which they come; fair among channels.
 
     Args:
-        descriptor: its channels, at least one.
+        channels: at least one.
         manager: of this process.
         clock: for the back-off.
         reads: opens the channels to other processes; None: there are none.
+        in_order: channels are read one after the other.
     """
 
     def __init__(
         self,
-        descriptor: InputGateDescriptor,
+        channels: Sequence[InputChannelDescriptor],
         manager: ResultPartitionManager,
         clock: Clock | None = None,
         reads: RemoteChannels | None = None,
+        *,
+        in_order: bool = False,
     ) -> None:
-        self.descriptor = descriptor
+        self._in_order = in_order
         self.elements = 0
         self.bytes = 0
         #: channel of the last element
@@ -76,9 +80,9 @@ class InputGate:
         self._clock = clock or SystemClock()
         self._manager = manager
         self._reads = reads
-        self._ready = ReadyQueue(len(descriptor.channels))
+        self._ready = ReadyQueue(len(channels))
         self._arrivals = Arrivals(self._ready.push_channel)
-        self._channels = [self._new_channel(index, channel) for index, channel in enumerate(descriptor.channels)]
+        self._channels = [self._new_channel(index, channel) for index, channel in enumerate(channels)]
         self._open_count = len(self._channels)
         #: the last element, if it is a large batch that came by reference
         self._given: pa.RecordBatch | None = None
@@ -133,7 +137,7 @@ class InputGate:
                 if channel_index == TIMED_OUT and deadline_ms is not None and self._now_ms() >= deadline_ms:
                     return NOTHING_YET
                 continue
-            if self.descriptor.in_order and channel_index != self._turn:
+            if self._in_order and channel_index != self._turn:
                 self._early.add(channel_index)
                 continue
             try:

@@ -13,7 +13,6 @@ Held by: tests/exchange/test_input_gate.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import PartitionNotFoundError
@@ -38,6 +37,20 @@ _FRAGMENT: Final = int(BufferKind.FRAGMENT)
 class LocalInputChannel:
     """Reads one subpartition. Used by the gate's thread."""
 
+    # All producers times all consumers have one each.
+    __slots__ = (
+        "_arrivals",
+        "_back_off",
+        "_has_asked_to_hear",
+        "_manager",
+        "_pieces",
+        "_ready",
+        "_view",
+        "descriptor",
+        "index",
+        "is_consumed",
+    )
+
     def __init__(
         self,
         index: int,
@@ -49,12 +62,21 @@ class LocalInputChannel:
         self.index = index
         self.descriptor = descriptor
         self.is_consumed = False
-        self.back_off = BackOff()
+        self._back_off: BackOff | None = None
         self._manager = manager
         self._ready = ready
         self._view: SubpartitionView | None = None
-        self._wake: Callable[[], None] = ready.wake
-        self._pieces = RowPieces(index, arrivals)
+        self._has_asked_to_hear = False
+        self._arrivals = arrivals
+        #: pieces of large rows, from the first one on
+        self._pieces: RowPieces | None = None
+
+    @property
+    def back_off(self) -> BackOff:
+        """Retries of a partition that was not found."""
+        if self._back_off is None:
+            self._back_off = BackOff()
+        return self._back_off
 
     @property
     def is_reading(self) -> bool:
@@ -74,12 +96,13 @@ class LocalInputChannel:
             self._view = self._manager.create_view(
                 partition, self.descriptor.subpartition_index, self._ready, self.index, part=self.descriptor.part
             )
-            self.back_off.end()
+            self._back_off = None
         except PartitionNotFoundError as error:
             if not self.back_off.is_over(now_ms):  # the registration of another partition woke the gate
                 return
             if self.back_off.retry_at_ms is None:
-                self._manager.notify_registered(partition, self._wake)
+                self._has_asked_to_hear = True
+                self._manager.notify_registered(partition, self._ready.wake)
             self.back_off.begin(now_ms, str(error))
 
     def poll(self) -> pa.RecordBatch | Buffer | OversizedRow | None:
@@ -91,7 +114,7 @@ class LocalInputChannel:
         view = self._view
         if view is None:
             return None
-        while self._pieces.may_go_on():
+        while self._pieces is None or self._pieces.may_go_on():
             element, has_more = view.poll()
             if isinstance(element, Buffer):
                 if element.kind == _ROWS:
@@ -99,6 +122,8 @@ class LocalInputChannel:
                         self._ready.push_channel(self.index)
                     return element
                 is_last = element.kind != _FRAGMENT
+                if self._pieces is None:
+                    self._pieces = RowPieces(self.index, self._arrivals)
                 self._pieces.add(element)
                 if not is_last:
                     if has_more:
@@ -121,7 +146,8 @@ class LocalInputChannel:
 
     def release(self) -> None:
         """Let go of the view. Idempotent. Thread: any; the reader may be in ``poll`` and keeps its fragments."""
-        self._manager.forget(self.descriptor.partition, self._wake)
+        if self._has_asked_to_hear:
+            self._manager.forget(self.descriptor.partition, self._ready.wake)
         view, self._view = self._view, None
         if view is not None:
             view.release()

@@ -5,6 +5,9 @@
 # Between lock and unlock there are only C statements: no Python object is made or dropped and the GIL is neither taken
 # nor given. So a thread that holds the GIL may lock (it waits for nanoseconds), and only monitor_wait needs the GIL to
 # be given up beforehand. Times are nanoseconds of the monotonic clock.
+#
+# Where many threads wait for things of their own under one monitor, each has a Condition of its own: to wake them all
+# for what one of them can have costs as much as there are threads.
 
 from libc.stdint cimport int64_t
 
@@ -20,14 +23,19 @@ cdef extern from *:
         pthread_cond_t changed;
     } DreyMonitor;
 
-    static inline void drey_monitor_init(DreyMonitor* monitor)
+    static inline void drey_condition_init(pthread_cond_t* condition)
     {
         pthread_condattr_t attributes;
         pthread_condattr_init(&attributes);
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_mutex_init(&monitor->mutex, NULL);
-        pthread_cond_init(&monitor->changed, &attributes);
+        pthread_cond_init(condition, &attributes);
         pthread_condattr_destroy(&attributes);
+    }
+
+    static inline void drey_monitor_init(DreyMonitor* monitor)
+    {
+        pthread_mutex_init(&monitor->mutex, NULL);
+        drey_condition_init(&monitor->changed);
     }
 
     static inline void drey_monitor_destroy(DreyMonitor* monitor)
@@ -41,16 +49,21 @@ cdef extern from *:
     static inline void drey_monitor_notify(DreyMonitor* monitor) { pthread_cond_broadcast(&monitor->changed); }
 
     /* Wait for a notification, until the given time or (negative) for ever; 1 when the time has passed. */
-    static inline int drey_monitor_wait(DreyMonitor* monitor, int64_t until_ns)
+    static inline int drey_condition_wait(pthread_cond_t* condition, DreyMonitor* monitor, int64_t until_ns)
     {
         struct timespec until;
         if (until_ns < 0) {
-            pthread_cond_wait(&monitor->changed, &monitor->mutex);
+            pthread_cond_wait(condition, &monitor->mutex);
             return 0;
         }
         until.tv_sec = until_ns / 1000000000;
         until.tv_nsec = until_ns % 1000000000;
-        return pthread_cond_timedwait(&monitor->changed, &monitor->mutex, &until) == ETIMEDOUT;
+        return pthread_cond_timedwait(condition, &monitor->mutex, &until) == ETIMEDOUT;
+    }
+
+    static inline int drey_monitor_wait(DreyMonitor* monitor, int64_t until_ns)
+    {
+        return drey_condition_wait(&monitor->changed, monitor, until_ns);
     }
 
     static inline int64_t drey_monotonic_ns(void)
@@ -62,6 +75,12 @@ cdef extern from *:
     """
     ctypedef struct Monitor "DreyMonitor":
         pass
+    ctypedef struct Condition "pthread_cond_t":
+        pass
+    void condition_init "drey_condition_init" (Condition* condition) noexcept nogil
+    void condition_destroy "pthread_cond_destroy" (Condition* condition) noexcept nogil
+    void condition_notify "pthread_cond_signal" (Condition* condition) noexcept nogil
+    bint condition_wait "drey_condition_wait" (Condition* condition, Monitor* monitor, int64_t until_ns) noexcept nogil
     void monitor_init "drey_monitor_init" (Monitor* monitor) noexcept nogil
     void monitor_destroy "drey_monitor_destroy" (Monitor* monitor) noexcept nogil
     void monitor_lock "drey_monitor_lock" (Monitor* monitor) noexcept nogil

@@ -102,6 +102,8 @@ class PartitionLife:
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        # An error from below says how the partition ended, if that is the reason.
-        if kind is not None and issubclass(kind, _ENDED):
+        # An error from below says how the partition ended, if that is the reason. If a consumer of a finished partition
+        # has gone before it heard of the end, that is the reason.
+        has_ended = kind is not None and issubclass(kind, _ENDED)
+        if has_ended and not (kind is PartitionReleasedError and self.state is PartitionState.FINISHED):
             self.check_producing()

@@ -54,13 +54,15 @@ class PipelinedPartition(PagePartition):
         #: one for each subpartition
         self.queues = tuple(PipelinedSubpartition(index) for index in range(descriptor.subpartition_count))
         self._lock = threading.Lock()
+        self._takes_batches = False
         self._pending_references = descriptor.subpartition_count  # guarded by: self._lock
         self._when_consumed: Callable[[ResultPartitionId], None] | None = None
 
     @property
     def blocked_ns(self) -> int:
         """Nanoseconds that the producer has waited for buffers or for consumers of batches."""
-        return self.pool.blocked_ns + sum(queue.blocked_ns for queue in self.queues)
+        waited_ns = sum(queue.blocked_ns for queue in self.queues) if self._takes_batches else 0
+        return self.pool.blocked_ns + waited_ns
 
     def full_subpartitions(self) -> list[int]:
         """Return the subpartitions with elements that their consumers have not taken yet."""
@@ -83,6 +85,7 @@ class PipelinedPartition(PagePartition):
 
     def add_batch(self, batch: pa.RecordBatch, subpartition_index: int, size_bytes: int) -> None:
         """Add a batch by reference to a subpartition; waits while its queue is full."""
+        self._takes_batches = True
         with self.life:
             self.queues[subpartition_index].add_batch(batch, size_bytes)
         self.total_buffers += 1
@@ -146,6 +149,8 @@ class PipelinedPartition(PagePartition):
 
 class PipelinedView:
     """The one reader of a PIPELINED subpartition."""
+
+    __slots__ = ("_is_consumed", "_partition", "_queue", "poll", "poll_pages")
 
     def __init__(self, partition: PipelinedPartition, queue: PipelinedSubpartition) -> None:
         self._partition = partition

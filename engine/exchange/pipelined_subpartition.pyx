@@ -31,7 +31,7 @@ from engine.exchange.monitor cimport (
 )
 from engine.exchange.ready_queue cimport ReadyQueue
 
-cdef int32_t FIRST_CAPACITY = 16
+cdef int32_t FIRST_CAPACITY = 4
 
 
 @cython.final

@@ -58,6 +58,8 @@ class Arrivals:
 class RowPieces:
     """The pieces of a row, or of a batch that travels as bytes, so far, on one channel."""
 
+    __slots__ = ("_arrivals", "_bytes", "_channel", "_row_bytes")
+
     def __init__(self, channel: int, arrivals: Arrivals) -> None:
         self._channel = channel
         self._arrivals = arrivals

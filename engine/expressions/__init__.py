@@ -18,6 +18,7 @@ float_comparison   floats of two columns, NaN equal to itself and the greatest
 conditional_functions.py number_functions.py text_patterns.py   more of them
 calendar_functions.py   intervals and differences on the calendar; calendar_kernels has its loops
 text_slices          parts of texts by positions of characters
+text_replacement     texts of which one part, found by a regular expression, is replaced
 partition_transforms.py  Iceberg's transforms of partitions
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
 time_texts.py      dates and timestamps as texts by a format, and from them

@@ -110,7 +110,12 @@ def _modulo_integers(left: Datum, right: Datum) -> Datum:
     return pc.modulo(left, safe)
 
 
+def _unsigned_remainder(left: Datum, right: Datum) -> Datum:
+    return pc.subtract(left, pc.multiply(pc.divide_checked(left, right), right))
+
+
 def _flooring(
+    whole: Callable[..., Datum],
     integers: Callable[..., Datum],
     floats: Callable[..., Datum],
     of_decimals: Callable[[pa.DataType, pa.DataType], Binding] | None = None,
@@ -119,6 +124,8 @@ def _flooring(
         left, right = operands
         if not (_is_numeric(left.type) and _is_numeric(right.type)):
             raise NoMatchError("only numbers can be divided")
+        if left.type == right.type == pa.uint64():
+            return Binding(whole, (left.type, right.type), can_raise=True)
         types = _number_types(left, right)
         if pa.types.is_decimal(types[0]) and of_decimals is not None:
             return of_decimals(*types)
@@ -133,8 +140,8 @@ def _flooring(
 bind_add = _checked(pc.add_checked)
 bind_subtract = _checked(pc.subtract_checked)
 bind_multiply = _checked(pc.multiply_checked)
-bind_floor_divide = _flooring(floor_divide_integers, _floor_divide_floats)
-bind_modulo = _flooring(_modulo_integers, pc.modulo, bind_remainder)
+bind_floor_divide = _flooring(pc.divide_checked, floor_divide_integers, _floor_divide_floats)
+bind_modulo = _flooring(_unsigned_remainder, _modulo_integers, pc.modulo, bind_remainder)
 
 
 def bind_negate(operands: Sequence[Operand], _options: Options) -> Binding:

@@ -112,13 +112,19 @@ def _compile(expression: Expression, schema: pa.Schema, shared: SharedParts | No
             )
 
 
-def _compile_column(name: str, schema: pa.Schema) -> Operand:
+def column_index(name: str, schema: pa.Schema) -> int:
+    """Return the place of a column; SchemaError for one that is not there, or is there twice."""
     try:
-        index = schema.get_field_index(name)
+        index: int = schema.get_field_index(name)
     except UnicodeEncodeError:  # half of a surrogate pair, which no column's name has (``column_names``)
         index = -1
     if index < 0:
         raise unknown_column(name, schema.names)
+    return index
+
+
+def _compile_column(name: str, schema: pa.Schema) -> Operand:
+    index = column_index(name, schema)
     return Operand(
         schema.field(index).type, lambda batch: batch.column(index), form=Form("column", (), {"index": index})
     )

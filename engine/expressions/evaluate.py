@@ -19,9 +19,9 @@ expression and shows the first row that fails, found by halving the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
@@ -29,12 +29,12 @@ from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array, cast_operand
 from engine.expressions.compile import compile_operand
 from engine.expressions.meaning import KEPT_MAX, Meaning
-from engine.expressions.program_builder import BatchProgram, build_program, places_of
+from engine.expressions.program_builder import BatchProgram, build_program, column_places, places_of
 from engine.expressions.program_logic import LOGIC_LOWERINGS
 from engine.expressions.program_numbers import NUMBER_LOWERINGS
 from engine.expressions.shared_parts import SharedParts
-from engine.expressions.text import expression_text
-from engine.graph.expression import Expression, NamedExpression, columns_of
+from engine.expressions.text import expression_text, quotient_of
+from engine.graph.expression import Case, Cast, Expression, NamedExpression, columns_of
 from engine.records.narrow_decimals import is_wide_decimal, wide_batch
 from engine.records.python_values import shown_value
 
@@ -106,12 +106,26 @@ class CompiledExpression:
             if failure is None:
                 break
             count, reason = half, failure
-        text = f"{expression_text(self.expression)}: {reason.partition(_NEWLINE)[0]}"
+        shown = self.expression
+        if count == 1:
+            shown, reason = self._failing_part(self.expression, batch.slice(first, 1), reason)
+        text = f"{expression_text(shown)}: {reason.partition(_NEWLINE)[0]}"
         if "timestamp[ns] would result in out of bounds" in text:
             text += " (nanoseconds hold the years 1677 to 2262; cast what is timestamp[ns] to pa.timestamp('us'))"
+        if "from timestamp[ns] to timestamp[us" in text and "would lose data" in text:
+            text += ' (to drop digits below microseconds, write .dt.truncate("microsecond") before)'
         if count == 1:
-            text += f"; in a row with {describe_values(batch.slice(first, 1), columns_of(self.expression))}"
+            text += f"; in a row with {describe_values(batch.slice(first, 1), columns_of(shown))}"
         return DataError(text)
+
+    def _failing_part(self, whole: Expression, row: pa.RecordBatch, reason: str) -> tuple[Expression, str]:
+        """Return the branch of an expression that fails for a row, out of its casts, and the reason."""
+        for part in _taken_parts(whole, self._schema, row):
+            try:
+                compile_operand(part, self._schema).evaluate(row)
+            except UNFIT as error:
+                return self._failing_part(part, row, _reason(error))
+        return whole, reason
 
     def _failure(self, batch: pa.RecordBatch) -> str | None:
         try:
@@ -119,6 +133,21 @@ class CompiledExpression:
         except UNFIT as error:
             return _reason(error)
         return None
+
+
+def _taken_parts(whole: Expression, schema: pa.Schema, row: pa.RecordBatch) -> Iterator[Expression]:
+    """Yield the parts of a case or a cast that are computed for a row."""
+    if isinstance(whole, Cast):
+        yield whole.operand
+    if not isinstance(whole, Case) or quotient_of(whole) is not None:
+        return
+    for condition, value in whole.branches:
+        yield condition
+        if as_array(compile_operand(condition, schema).evaluate(row), 1)[0].as_py():
+            yield value
+            return
+    if whole.otherwise is not None:
+        yield whole.otherwise
 
 
 def _reason(error: Exception) -> str:
@@ -198,7 +227,7 @@ class _CompiledProjection:
         self.columns = [CompiledExpression(*each, schema) for each in zip(expressions, operands, strict=True)]
         self._program, self._positions = build_program(operands, LOWERINGS)
         #: indexes of those columns of a batch, None where one of them is not just a column
-        self.chosen = _column_indexes(operands)
+        self.chosen = column_places(operands)
 
     @property
     def has_given_up(self) -> bool:
@@ -314,14 +343,6 @@ class _Output:
 def _with_types(schema: pa.Schema, columns: Sequence[pa.Array]) -> pa.Schema:
     fields = zip(schema, columns, strict=True)
     return pa.schema([field.with_type(column.type) for field, column in fields], metadata=schema.metadata)
-
-
-def _column_indexes(operands: Sequence[Operand]) -> list[int] | None:
-    """Return the column indexes of the operands, None where one of them is not just a column."""
-    forms = [operand.form for operand in operands]
-    if not all(form is not None and form.function == "column" for form in forms):
-        return None
-    return [cast("int", form.options["index"]) for form in forms if form is not None]
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:

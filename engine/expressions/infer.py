@@ -6,20 +6,19 @@ Held by: tests/expressions/test_compile.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.expressions.binding import UNFIT
-from engine.expressions.compile import compile_operand
-from engine.expressions.literals import make_literal
-from engine.expressions.meaning import KEPT_MAX, Meaning
+from engine.expressions.compile import column_index, compile_operand
+from engine.expressions.literals import literal_scalar, make_literal
 from engine.expressions.text import expression_text
 from engine.expressions.text_moments import moments_for_texts
 from engine.graph.expression import (
     Call,
+    Case,
     Cast,
     ColumnRef,
     Expression,
@@ -33,6 +32,11 @@ from engine.graph.function_table import FUNCTION_TABLE, is_deterministic
 
 #: limit of nested expressions: walks recurse, some with three calls a level, and Python allows a thousand
 DEPTH_MAX = 200
+#: types of functions, casts and cases by what they are over: the types of operands, and constants
+_TYPES: Final[dict[tuple[Any, ...], pa.DataType]] = {}
+_TYPES_MAX: Final = 4096
+#: most bytes of constants that one of them has
+_KEY_BYTES_MAX: Final = 8 << 10
 #: batch over which constants are evaluated
 _NO_COLUMNS: Final = pa.record_batch({"": pa.nulls(1)})
 
@@ -42,7 +46,7 @@ def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
 
     One with another value each time is refused: only a projection takes it, which is evaluated once for each row.
     """
-    if not is_deterministic(expression):
+    if not isinstance(expression, ColumnRef | Literal) and not is_deterministic(expression):
         raise SchemaError(
             f"{expression_text(expression)}: rand() and row_place() stand in select and with_columns only; make "
             "it a column first, with_columns(r=rand()), and use the column"
@@ -51,20 +55,51 @@ def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
 
 
 def _type_of(expression: Expression, schema: pa.Schema) -> pa.DataType:
+    if not isinstance(expression, ColumnRef | Literal):
+        check_depth(expression)
+    return _typed(expression, schema)[0]
+
+
+def _typed(expression: Expression, schema: pa.Schema) -> tuple[pa.DataType, bool]:
+    """Return the type of an expression, and whether it reads a column: else others may look at its value, too."""
     if isinstance(expression, ColumnRef):
-        return compile_operand(expression, schema).type
-    check_depth(expression)
-    meaning = Meaning((expression,), schema)
-    return _kept_type(meaning) if meaning.may_be_kept else _new_type(meaning)
+        return schema.field(column_index(expression.name, schema)).type, True
+    if isinstance(expression, Literal):
+        return literal_scalar(expression).type, False
+    key, reads_column = _key_of(expression, schema)
+    known = _TYPES.get(key)
+    if known is None:
+        known = compile_operand(expression, schema).type
+        if key:
+            if len(_TYPES) >= _TYPES_MAX:
+                _TYPES.clear()
+            _TYPES[key] = known
+    return known, reads_column
 
 
-def _new_type(meaning: Meaning) -> pa.DataType:
-    (expression,) = meaning.expressions
-    return compile_operand(expression, meaning.schema).type
-
-
-#: cache of types: a repeated query has equal expressions over the same tables
-_kept_type: Final = lru_cache(KEPT_MAX)(_new_type)
+def _key_of(expression: Expression, schema: pa.Schema) -> tuple[tuple[Any, ...], bool]:
+    """Return the key of an expression's type, () where there is none, and whether the expression reads a column."""
+    match expression:
+        case Call(function=function, options=options):
+            parts: list[Any] = [function, repr(options) if options else ""]
+        case Cast(type_ipc=type_ipc, widens=widens):
+            parts = [type_ipc, widens]
+        case Case(branches=branches):
+            parts = [len(branches)]
+        case _:
+            return (), True
+    reads_column, is_plain, size = False, True, 0
+    for one in children_of(expression):
+        data_type, reads = _typed(one, schema)
+        if isinstance(one, Literal):
+            size += len(one.ipc)
+            parts.append(one.ipc)
+            continue
+        # equal nested types may differ in the metadata of their fields
+        is_plain = is_plain and reads and not data_type.num_fields
+        reads_column = reads_column or reads
+        parts.append(data_type)
+    return tuple(parts) if is_plain and size <= _KEY_BYTES_MAX else (), reads_column
 
 
 def check_depth(expression: Expression) -> None:
@@ -80,10 +115,15 @@ def check_depth(expression: Expression) -> None:
 def infer_schema(named: Sequence[NamedExpression], schema: pa.Schema) -> pa.Schema:
     """Return the schema that a projection makes; a column that is only renamed keeps its nullability."""
     fields = []
+    known = {field.name: field for field in schema} if len(named) > 1 else {}
     for one in named:
-        data_type = _type_of(one.expression, schema)
-        nullable = not isinstance(one.expression, ColumnRef) or schema.field(one.expression.name).nullable
-        fields.append(pa.field(one.name, data_type, nullable))
+        if isinstance(one.expression, ColumnRef):
+            name = one.expression.name
+            field = known.get(name) or schema.field(column_index(name, schema))
+            is_same = field.name == one.name and field.metadata is None
+            fields.append(field if is_same else pa.field(one.name, field.type, field.nullable))
+        else:
+            fields.append(pa.field(one.name, _type_of(one.expression, schema)))
     return pa.schema(fields)
 
 

@@ -24,7 +24,7 @@ from engine.expressions.argument_kinds import text
 from engine.expressions.binding import Binding, NoMatchError, Operand, Options
 from engine.expressions.number_functions import of_array
 
-_STEP: Final = re.compile(r"\.?([^.\[\]'\"]+)|\['([^']*)'\]|\[(-?[0-9]+)\]")
+_STEP: Final = re.compile(r"\.?([^.\[\]'\"]+)|(?:\['([^']*)'\]|\.\"([^\"]*)\")|\[(-?[0-9]+)\]")
 
 
 def path_steps(path: str) -> list[str | int]:
@@ -33,11 +33,10 @@ def path_steps(path: str) -> list[str | int]:
     steps: list[str | int] = []
     while rest:
         found = _STEP.match(rest)
-        is_position = found is not None and found.group(3) is not None
-        if found is None or (not is_position and found.group(2) is None and steps and rest[0] != "."):
+        if found is None or (found.group(1) is not None and steps and rest[0] != "."):
             raise NoMatchError(f"{path!r} is no path: write it as '$.name.list[0]'")
-        name, quoted, position = found.groups()
-        steps.append(int(position) if position is not None else quoted if quoted is not None else name)
+        *names, position = found.groups()
+        steps.append(int(position) if position is not None else next(one for one in names if one is not None))
         rest = rest[found.end() :]
     return steps
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -79,6 +79,12 @@ def literal_text(scalar: pa.Scalar) -> str:
 
 def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
     """Return the constant of a Python value; one that Arrow does not know raises SchemaError."""
+    if data_type is None and (type(value) is int or (type(value) is str and len(value) <= _TEXT_MAX)):
+        return _kept_literal(value)
+    return _new_literal(value, data_type)
+
+
+def _new_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
     if data_type is None or (isinstance(value, pa.Scalar) and value.type == data_type):
         scalar = _infer_scalar(value)
     else:
@@ -91,6 +97,10 @@ def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
     plain = shown_value(scalar)
     in_clear = plain if isinstance(plain, bool | int | float | str) else None
     return Literal(ipc=_scalar_to_ipc(scalar), text=literal_text(scalar), value=in_clear)
+
+
+#: cache of constants: queries and their steps have the same ones again and again
+_kept_literal: Final = lru_cache(maxsize=1024)(_new_literal)
 
 
 def _scalar_to_ipc(scalar: pa.Scalar) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.expressions.argument_kinds import common, is_text, type_of_kind
+from engine.expressions.argument_kinds import common, is_list, is_text, type_of_kind
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, as_array
 from engine.expressions.common_type import common_type, is_number
 from engine.expressions.comparison import comparison_of
@@ -86,7 +86,7 @@ def bind_field(operands: Sequence[Operand], options: Options) -> Binding:
 
 
 def bind_map_from(operands: Sequence[Operand], _options: Options) -> Binding:
-    """Bind the map of a list of keys and a list of values; a null key, and lists of two lengths, are errors."""
+    """Bind the map of a list of keys and a list of values; a null key, one twice, and two lengths are errors."""
     key_type, value_type = (_list_type(operand) for operand in operands)
 
     def mapped(keys: pa.Array, values: pa.Array) -> pa.Array:
@@ -98,6 +98,7 @@ def bind_map_from(operands: Sequence[Operand], _options: Options) -> Binding:
         present = [pc.list_flatten(pc.if_else(is_valid, each, pa.nulls(1, each.type)[0])) for each in (keys, values)]
         if present[0].null_count:
             raise pa.ArrowInvalid("a key of a map is null")
+        _check_keys(flat_lists(pc.if_else(is_valid, keys, pa.nulls(1, keys.type)[0])))
         offsets = running_total(pc.fill_null(sizes[0], 0))
         if not pc.all(is_valid).as_py():
             # an offset that is null makes a null map
@@ -106,6 +107,18 @@ def bind_map_from(operands: Sequence[Operand], _options: Options) -> Binding:
         return pa.MapArray.from_arrays(pc.cast(offsets, pa.int32()), *present)
 
     return Binding(_over_rows(mapped), (key_type, value_type), can_raise=True)
+
+
+def _check_keys(keys: FlatLists) -> None:
+    """Raise ArrowInvalid for a key that a map has twice. Nested keys are not looked at."""
+    count = len(keys.values)
+    if count < 2 or pa.types.is_nested(keys.values.type):
+        return
+    codes = pc.cast(pc.dictionary_encode(keys.values).indices, _INT64)
+    pairs = pc.add(pc.multiply(keys.parents, count), codes)
+    is_second = pc.not_equal(pc.cast(pc.index_in(pairs, value_set=pairs), _INT64), positions(count))
+    if pc.any(is_second).as_py():
+        raise pa.ArrowInvalid(f"a map has the key {keys.values[pc.index(is_second, True).as_py()].as_py()!r} twice")
 
 
 def bind_length(operands: Sequence[Operand], _options: Options) -> Binding:
@@ -214,6 +227,8 @@ def _extremes(flat: FlatLists, name: str) -> pa.Array:
 def bind_sort(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind the elements in order; options ``descending`` and ``nulls_last``, as of ``DataSet.sort``."""
     data_type = _list_type(operands[0])
+    if pa.types.is_nested(data_type.value_type):
+        raise NoMatchError(f"sort is of values that have an order; these are lists of {data_type.value_type}")
     direction = "descending" if options.get("descending") else "ascending"
     nulls = "ascending" if options.get("nulls_last") else "descending"
 
@@ -282,6 +297,21 @@ def bind_concat(operands: Sequence[Operand], _options: Options) -> Binding:
         return lists_of(values, running_total(pc.if_else(is_valid, lengths, 0)), is_valid, data_type)
 
     return Binding(_over_rows(joined), tuple(data_type for _ in operands))
+
+
+def bind_flatten(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the elements of the lists in a list; a list that is null has none."""
+    data_type = _list_type(operands[0])
+    if not is_list(data_type.value_type):
+        raise NoMatchError(f"flatten is of lists of lists; these are lists of {data_type.value_type}")
+
+    def flattened(lists: pa.Array) -> pa.Array:
+        outer = flat_lists(lists)
+        inner = flat_lists(outer.values)
+        return lists_of(inner.values, pc.take(inner.offsets, outer.offsets), outer.is_valid, found)
+
+    found = pa.list_(data_type.value_type.value_type)
+    return Binding(of_array(flattened), (data_type,))
 
 
 def quantifier(name: str) -> Binder:

@@ -171,6 +171,14 @@ def _reads_columns(operand: Operand) -> bool:
     return form is None or form.function == "column" or any(map(_reads_columns, form.operands))
 
 
+def column_places(operands: Sequence[Operand]) -> list[int] | None:
+    """Return the indexes of the columns that operands are, None where one of them is not just a column."""
+    forms = [operand.form for operand in operands]
+    if not all(form is not None and form.function == "column" for form in forms):
+        return None
+    return [cast("int", form.options["index"]) for form in forms if form is not None]
+
+
 def places_of(operand: Operand) -> set[int] | None:
     """Return the indexes of the columns that an operand reads; None: unknown."""
     if operand.constant is not None:
@@ -234,6 +242,8 @@ class BatchProgram:
         self.inputs = [operand for _, operand in inputs]
         self.step_count = len(builder.steps)
         self._names = [""] * len(self.inputs)
+        #: indexes of the columns that are its inputs, None where some input is computed
+        self._places = column_places(self.inputs)
         self._program = VectorProgram(
             builder.kinds,
             [register for register, _ in inputs],
@@ -248,14 +258,20 @@ class BatchProgram:
         if not self._is_of_use:
             return None
         try:
-            columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
-            inputs = pa.RecordBatch.from_arrays(columns, names=self._names)  # decimals come narrow, or not
+            inputs = self._inputs_of(batch)
         except UNFIT:
             return None
         try:
             return self._program.run(inputs, narrow)
         except (DataError, SchemaError):
             return None  # larger than a kernel may see at once, or of a type that none knows
+
+    def _inputs_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the inputs over a batch; decimals come narrow, or not."""
+        if self._places is not None:
+            return batch if self._places == [*range(batch.num_columns)] else batch.select(self._places)
+        columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
+        return pa.RecordBatch.from_arrays(columns, names=self._names)
 
     @cached_property
     def narrow_columns(self) -> frozenset[int]:

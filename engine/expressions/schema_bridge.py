@@ -30,6 +30,10 @@ STRING_WIDTH_BYTES = 16
 LIST_LENGTH = 4
 #: limit of a nested type's estimated width: lists in lists in lists are mostly empty
 NESTED_WIDTH_BYTES_MAX = 1 << 20
+#: part of the message of a schema that has an extension type
+_EXTENSION = b"ARROW:extension"
+#: limit of the message of a schema that is kept: a hundred columns and more
+_MESSAGE_BYTES_MAX = 1 << 14
 
 
 def _plain_type(data_type: pa.DataType) -> pa.DataType:
@@ -103,29 +107,45 @@ def value_width(data_type: pa.DataType) -> tuple[int, bool]:
 
 def to_column_info(field: pa.Field) -> ColumnInfo:
     """Return the properties of a field that planning uses."""
-    if field.metadata or _has_metadata(field.type):
-        plain = pa.field("", _plain_type(field.type), metadata=field.metadata)
+    data_type = field.type
+    if field.metadata or (data_type.num_fields and _has_metadata(data_type)):
+        plain = pa.field("", _plain_type(data_type), metadata=field.metadata)
         ipc = pa.schema([plain]).serialize().to_pybytes()
-        plain_info = _plain_info.__wrapped__(field.name, field.type, nullable=field.nullable)
+        plain_info = _plain_info.__wrapped__(field.name, data_type, field.nullable)
         return msgspec.structs.replace(plain_info, ipc=ipc)
-    return _plain_info(field.name, field.type, nullable=field.nullable)
+    return _plain_info(field.name, data_type, field.nullable)
 
 
 @lru_cache(maxsize=4096)
-def _plain_info(name: str, data_type: pa.DataType, *, nullable: bool) -> ColumnInfo:
+def _plain_info(name: str, data_type: pa.DataType, nullable: bool) -> ColumnInfo:
     width, exact = value_width(data_type)
     text, is_key = str(_plain_type(data_type)), is_key_type(data_type)
     return ColumnInfo(name, text, width, exact, nullable, is_key, type_to_ipc(data_type))
 
 
 def to_plan_schema(schema: pa.Schema) -> PlanSchema:
-    """Return the plan's form of a schema; a name that occurs twice raises SchemaError."""
-    seen: set[str] = set()
-    for name in schema.names:
-        if name in seen:
-            raise SchemaError(f"column {name!r} is there twice: {', '.join(schema.names)}")
-        seen.add(name)
-    return PlanSchema(tuple(to_column_info(field) for field in schema))
+    """Return the plan's form of a schema; a name that occurs twice raises SchemaError.
+
+    Equal schemas share one form, with what it keeps: plans have the same ones again and again.
+    """
+    plain = schema if schema.metadata is None else schema.remove_metadata()
+    message = bytes(plain.serialize())
+    # What the bytes of an extension type mean changes when it is registered.
+    is_kept = len(message) <= _MESSAGE_BYTES_MAX and _EXTENSION not in message
+    return _of_message(message) if is_kept else _to_plan_schema(plain)
+
+
+@lru_cache(maxsize=2048)
+def _of_message(message: bytes) -> PlanSchema:
+    return _to_plan_schema(pa.ipc.read_schema(pa.py_buffer(message)))
+
+
+def _to_plan_schema(schema: pa.Schema) -> PlanSchema:
+    names = schema.names
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise SchemaError(f"column {name!r} is there twice: {', '.join(names)}")
+    return PlanSchema(tuple(map(to_column_info, schema)))
 
 
 @lru_cache(maxsize=4096)

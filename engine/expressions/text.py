@@ -4,7 +4,7 @@
 
 Column names stand bare when they are identifiers, else as ``col('...')``.
 
-Held by: tests/api/test_expression.py
+Held by: tests/column_expressions/test_expression.py
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TEXT_MAX = 200
 _DEPTH_MAX = 250
 
 
-def _quotient_of(case: Case) -> Call | None:
+def quotient_of(case: Case) -> Call | None:
     """Return the floored quotient that SQL's division of integers is made of; None for another choice."""
     match case:
         case Case(
@@ -63,10 +63,25 @@ def _quotient_of(case: Case) -> Call | None:
 
 def _is_quotient(expression: Expression, left: Expression, right: Expression) -> bool:
     """Return whether it is what SQL's division of integers is made of."""
-    return isinstance(expression, Case) and _quotient_of(expression) == Call("floor_divide", (left, right))
+    return isinstance(expression, Case) and quotient_of(expression) == Call("floor_divide", (left, right))
+
+
+def _date_parts(call: Call) -> tuple[Expression, ...]:
+    """Return year, month and day of the date that SQL's make_date() is made of; nothing for another call."""
+    match call:
+        case Call(function="require", arguments=(Call(function="str_to_date", arguments=(written,)), _)):
+            parts = []
+            while isinstance(written, Call) and written.arguments:
+                *others, last = written.arguments
+                parts += [last.operand] if isinstance(last, Cast) else []
+                written = others[0] if others else last
+            return tuple(reversed(parts)) if len(parts) == 3 else ()
+    return ()
 
 
 def _call_text(call: Call) -> tuple[str, int]:
+    if parts := _date_parts(call):
+        return f"make_date({', '.join(_text(part, 0) for part in parts)})", 9
     match call:
         case Call(function="subtract", arguments=(left, Call(function="multiply", arguments=(right, quotient)))) if (
             _is_quotient(quotient, left, right)
@@ -103,7 +118,7 @@ def _text(expression: Expression, strength: int) -> str:
             pass
         case Cast(operand=operand, type_text=type_text):
             text = f"cast({_text(operand, 0)} as {type_text})"
-        case Case() if (quotient := _quotient_of(expression)) is not None:
+        case Case() if (quotient := quotient_of(expression)) is not None:
             text, own = _call_text(Call("divide", quotient.arguments))
         case Case(branches=branches, otherwise=otherwise):
             text = ".".join(f"when({_text(test, 0)}).then({_text(value, 0)})" for test, value in branches)
@@ -133,7 +148,8 @@ def _over_text(over: Over) -> str:
     if over.order_by:
         within.append(_order_text(over.order_by))
     if over.frame is not None:
-        within.append(f"{over.frame.kind} {over.frame.start} to {over.frame.end}")
+        exclude = over.frame.exclude and f" exclude {over.frame.exclude}"
+        within.append(f"{over.frame.kind} {over.frame.start} to {over.frame.end}{exclude}")
     if over.function == OF_GROUPS:
         return f"{given[0]} over ({' '.join(within)})"
     function = "count" if over.function == "count_all" else over.function

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from engine.expressions.argument_kinds import text, type_of_kind
 from engine.expressions.binding import Binding, Datum, Operand, Options, constant_text
+from engine.expressions.number_functions import of_array
+from engine.expressions.text_patterns import replaced_once
 from engine.expressions.text_slices import sliced
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -77,13 +79,16 @@ def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
     elif not pattern:
         # Arrow looks for nothing without end; as a regular expression it is found between characters, as in Python
         is_regex, replacement = True, replacement.replace("\\", "\\\\")
+    data_type, count = _string_type(operands[0]), 1 if options.get("first") else None
+    if is_regex and count == 1:
+        once = of_array(replaced_once(pattern, replacement))
+        return Binding(lambda texts, _pattern, _replacement: once(texts), (data_type, None, None))
     kernel = pc.replace_substring_regex if is_regex else pc.replace_substring
-    count = 1 if options.get("first") else None
 
     def replace(texts: Datum, _pattern: Datum, _replacement: Datum) -> Datum:
         return kernel(texts, pattern=pattern, replacement=replacement, max_replacements=count)
 
-    return Binding(replace, (_string_type(operands[0]), None, None))
+    return Binding(replace, (data_type, None, None))
 
 
 def bind_slice(operands: Sequence[Operand], options: Options) -> Binding:

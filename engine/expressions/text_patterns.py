@@ -12,7 +12,8 @@ Held by: tests/expressions/test_text_functions.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Container, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from engine.expressions.argument_kinds import text
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, constant_text
 from engine.expressions.list_parts import element_at
 from engine.expressions.number_functions import of_array
+from engine.expressions.text_replacement import with_replaced
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -28,6 +30,10 @@ from engine.records.plain_scalars import scalar_of
 _SAMPLE: Final = pa.nulls(1, pa.string())
 #: code points without a character, now and in future versions of Unicode
 _MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
+#: parts of a regular expression: quoted text, an escape, a class, what opens a group that is one, any other character
+_TOKEN: Final = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|(?P<group>\(\?P?<\w+>|\((?!\?))|.", re.DOTALL
+)
 
 
 def _text_type(operand: Operand) -> pa.DataType:
@@ -73,41 +79,46 @@ def bind_count_matches(operands: Sequence[Operand], options: Options) -> Binding
     return Binding(lambda texts, _pattern: _as_int64(kernel(texts, pattern=pattern)), (_text_type(operands[0]), None))
 
 
-def named_groups(pattern: str) -> tuple[str, int]:
-    """Return a pattern whose groups are called g1, g2 and so on, as a whole g0, and how many they are."""
-    written, count, index, is_class = "", 0, 0, False
-    while index < len(pattern):
-        character = pattern[index]
-        if character == "\\":
-            end = pattern.find("\\E", index) if pattern.startswith("\\Q", index) else index
-            end = len(pattern) if end < 0 else end + 2
-            written, index = written + pattern[index:end], end
-            continue
-        if is_class:
-            is_class = character != "]"
-        elif character == "[":
-            first = index + (2 if pattern.startswith("[^", index) else 1)
-            if pattern.startswith("]", first):  # a bracket that stands first is one of the class
-                written, index, is_class = written + pattern[index : first + 1], first + 1, True
-                continue
-            is_class = True
-        elif character == "(":
-            is_named = pattern.startswith(("(?P<", "(?<"), index)
-            if is_named or not pattern.startswith("(?", index):
-                count += 1
-                end = pattern.find(">", index) + 1 if is_named else index + 1
-                written, index = f"{written}(?P<g{count}>", end
-                continue
-        written, index = written + character, index + 1
-    return f"(?P<g0>{written})", count
+def named_groups(pattern: str, wanted: Container[int] = range(1000)) -> tuple[str, int]:
+    """Return a pattern whose groups are called g1, g2 and so on, as a whole g0, and how many they are.
+
+    Of the groups, only the ``wanted`` ones are kept: each costs time.
+    """
+    count = 0
+
+    def named(found: re.Match[str]) -> str:
+        nonlocal count
+        if found.lastgroup is None:
+            return found[0]
+        count += 1
+        return f"(?P<g{count}>" if count in wanted else "(?:"
+
+    written = _TOKEN.sub(named, pattern)
+    return f"(?P<g0>{written})" if 0 in wanted else written, count
+
+
+def replaced_once(pattern: str, replacement: str) -> Callable[[pa.Array], pa.Array]:
+    r"""Return a function that replaces the first match in each text; ``\1`` there is a group, ``\\`` a backslash.
+
+    Arrow's own searches twice, and the second time in the match alone, where ``\b`` means something else.
+    """
+    pieces = [
+        int(part[1]) if re.fullmatch(r"\\[0-9]", part) else part.replace("\\\\", "\\").encode()
+        for part in re.split(r"(\\[0-9]|\\\\)", replacement)
+        if part
+    ]
+    wanted = sorted({0, *(piece for piece in pieces if isinstance(piece, int))})
+    named, _count = named_groups(pattern, wanted)
+    columns = [piece if isinstance(piece, bytes) else wanted.index(piece) for piece in pieces]
+    return lambda texts: with_replaced(texts, pc.extract_regex_span(texts, pattern=named), columns)
 
 
 def bind_extract(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind a group of the first match of a regular expression, null where there is none; group 0 is the match."""
     pattern = constant_text(operands, 1, "the pattern of extract")
     pc.match_substring_regex(_SAMPLE, pattern=pattern)
-    named, count = named_groups(pattern)
     group = int(options.get("group") or 0)
+    named, count = named_groups(pattern, (group,))
     if not 0 <= group <= count:
         raise NoMatchError(f"there is no group {group}: the pattern has {count}, and 0 is the whole match")
     name = f"g{group}"

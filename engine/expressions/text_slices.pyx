@@ -80,32 +80,42 @@ cdef void cut(
         ends[row + 1] = <Offset> (ends[row] + size)
 
 
+cdef PlainTexts plain_texts(object texts) except *:
+    cdef PlainTexts found
+    found.is_wide = texts.type == pa.large_string()
+    if not found.is_wide and texts.type != pa.string():
+        raise ValueError(f"texts as {texts.type}")
+    _, offsets, values = texts.buffers()
+    found.width = 8 if found.is_wide else 4
+    found.offsets = 0 if offsets is None else offsets.address + <int64_t> texts.offset * found.width
+    found.values = 0 if values is None else values.address
+    return found
+
+
+cdef object texts_like(object texts, object offsets, object values):
+    bitmap = None if texts.null_count == 0 else pc.is_valid(texts).buffers()[1]  # which begins with the first bit
+    return pa.Array.from_buffers(texts.type, len(texts), [bitmap, offsets, values], texts.null_count)
+
+
 def sliced(texts not None, start, stop):
     """Return the characters from ``start`` up to ``stop`` of each text; those below 0 count from the end."""
     cdef int64_t first = max(start, -INT64_MAX)
     cdef int64_t last = INT64_MAX if stop is None else max(stop, -INT64_MAX)
     cdef int64_t count = len(texts)
-    cdef bint is_wide = texts.type == pa.large_string()
-    cdef size_t source, data, target, ends
-    if not is_wide and texts.type != pa.string():
-        raise ValueError(f"texts as {texts.type}")
+    cdef PlainTexts found = plain_texts(texts)
+    cdef const int32_t* narrow = <const int32_t*> found.offsets
+    cdef const int64_t* wide = <const int64_t*> found.offsets
+    cdef const uint8_t* values = <const uint8_t*> found.values
+    cdef size_t target, ends
     if count == 0:
         return texts
-    _, offsets, values = texts.buffers()
-    width = 8 if is_wide else 4
-    source = offsets.address + <int64_t> texts.offset * width
-    data = 0 if values is None else values.address
-    bitmap = None if texts.null_count == 0 else pc.is_valid(texts).buffers()[1]  # which begins with the first bit
-    new_offsets = pa.allocate_buffer(width * (count + 1))
-    if is_wide:
-        room = pa.allocate_buffer((<const int64_t*> source)[count] - (<const int64_t*> source)[0])
-    else:
-        room = pa.allocate_buffer((<const int32_t*> source)[count] - (<const int32_t*> source)[0])
+    new_offsets = pa.allocate_buffer(found.width * (count + 1))
+    room = pa.allocate_buffer(wide[count] - wide[0] if found.is_wide else narrow[count] - narrow[0])
     target, ends = room.address, new_offsets.address
     with nogil:
-        if is_wide:
-            cut(<const uint8_t*> data, <const int64_t*> source, count, first, last, <uint8_t*> target, <int64_t*> ends)
+        if found.is_wide:
+            cut(values, wide, count, first, last, <uint8_t*> target, <int64_t*> ends)
         else:
-            cut(<const uint8_t*> data, <const int32_t*> source, count, first, last, <uint8_t*> target, <int32_t*> ends)
-    used = (<const int64_t*> ends)[count] if is_wide else (<const int32_t*> ends)[count]
-    return pa.Array.from_buffers(texts.type, count, [bitmap, new_offsets, room.slice(0, used)], texts.null_count)
+            cut(values, narrow, count, first, last, <uint8_t*> target, <int32_t*> ends)
+    used = (<const int64_t*> ends)[count] if found.is_wide else (<const int32_t*> ends)[count]
+    return texts_like(texts, new_offsets, room.slice(0, used))

@@ -87,6 +87,7 @@ from engine.expressions.vector_steps cimport (
     words_of,
 )
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_INT64, ArrowBatch, TypeNode, types_of_schema
+from engine.records.batch_builder cimport BatchBuilder, padded
 from engine.records.byte_kernels cimport count_ones
 
 from engine.records.narrow_decimals import narrow_type
@@ -124,6 +125,11 @@ cdef size_t room_of(int32_t kind) noexcept:
     if kind == DECIMAL:
         return BLOCK_ROWS * 16
     return 0 if kind == TEXT or kind == VALIDITY else BLOCK_ROWS * 8
+
+
+cdef int64_t values_size(const StoredColumn* column, int64_t count) noexcept nogil:
+    """Bytes for the values of a new column; bits in whole words."""
+    return padded(((count + 63) >> 6) * 8 if column.kind == KIND_BOOL else count * column.width)
 
 
 @cython.final
@@ -181,6 +187,7 @@ cdef class VectorProgram:
     """Expressions as steps. Made by ``program_builder``."""
 
     cdef list _kinds, _spare, _output_types
+    cdef dict _schemas              # of results, by which of them are narrow
     cdef Step* _steps
     cdef int32_t* _inputs
     cdef int32_t _step_count, _input_count
@@ -199,7 +206,7 @@ cdef class VectorProgram:
         cdef Py_ssize_t index
         cdef TypeNode* types
         self._kinds = [_KINDS[kind] for kind in kinds]
-        self._spare = []
+        self._spare, self._schemas = [], {}
         self._constant_registers = [register for register, _ in constants]
         arrays = [array for _, array in constants]
         self._constants = pa.RecordBatch.from_arrays(arrays, names=[""] * len(arrays)) if arrays else None
@@ -263,38 +270,53 @@ cdef class VectorProgram:
     cdef list _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status):
         cdef int64_t count = opened.row_count
         cdef int32_t index
+        cdef BatchBuilder builder
         cdef StoredColumn* columns = <StoredColumn*>calloc(<size_t>self._output_count + 1, sizeof(StoredColumn))
         if columns == NULL:
             raise MemoryError("the results of an expression")
         try:
-            buffers, types = [], list(self._output_types)
             for index in range(self._output_count):
                 columns[index] = self._outputs[index]
                 if index in narrow and not columns[index].is_wide:
                     columns[index].kind, columns[index].width = KIND_INT64, 8
-                    types[index] = narrow_type(types[index])
-                buffers.append(self._allocate(&columns[index], count))
+            builder = BatchBuilder.begin(self._schema_of(columns), count)
+            self._allocate(builder, columns, count)
             with nogil:
                 status[0] = self._run(opened, workspace, columns)
             if status[0] != RUN_DONE:
                 return None
-            return [
-                pa.Array.from_buffers(types[index], count,
-                                      [buffers[index][0] if columns[index].null_count else None, buffers[index][1]],
-                                      columns[index].null_count)
-                for index in range(self._output_count)
-            ]
+            for index in range(self._output_count):
+                builder.set_values(index, columns[index].null_count, columns[index].validity, NULL,
+                                   columns[index].values)
+            made = builder.build()
+            return [made.column(index) for index in range(self._output_count)]
         finally:
             free(columns)
 
-    cdef tuple _allocate(self, StoredColumn* column, int64_t count):
-        """Buffers for the validity and the values of a column; bits in whole words."""
-        cdef int64_t bit_bytes = ((count + 63) >> 6) * 8
-        validity = pa.allocate_buffer(bit_bytes)
-        values = pa.allocate_buffer(bit_bytes if column.kind == KIND_BOOL else count * column.width)
-        column.validity = <uint8_t*><size_t>validity.address
-        column.values = <uint8_t*><size_t>values.address
-        return validity, values
+    cdef object _schema_of(self, StoredColumn* columns):
+        """The schema of results, of which some may be narrow."""
+        cdef int32_t index
+        cdef list is_narrow = [columns[index].kind != self._outputs[index].kind for index in range(self._output_count)]
+        cdef tuple key = tuple(is_narrow)
+        schema = self._schemas.get(key)
+        if schema is None:
+            types = [narrow_type(one) if narrow else one for one, narrow in zip(self._output_types, is_narrow)]
+            schema = self._schemas[key] = pa.schema([pa.field("", data_type) for data_type in types])
+        return schema
+
+    cdef int _allocate(self, BatchBuilder builder, StoredColumn* columns, int64_t count) except -1:
+        """Room for the validity and the values of the columns in one block; bits in whole words."""
+        cdef int64_t bit_bytes = padded(((count + 63) >> 6) * 8)
+        cdef int64_t size = 0
+        cdef int32_t index
+        cdef uint8_t* unused
+        for index in range(self._output_count):
+            size += bit_bytes + values_size(&columns[index], count)
+        unused = builder.allocate(size)
+        for index in range(self._output_count):
+            columns[index].validity, columns[index].values = unused, unused + bit_bytes
+            unused += bit_bytes + values_size(&columns[index], count)
+        return 0
 
     cdef RunStatus _run(self, ArrowBatch opened, Workspace workspace, StoredColumn* columns) noexcept nogil:
         """Run all steps over block after block."""

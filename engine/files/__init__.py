@@ -2,6 +2,7 @@
 
 paths.py           files of a path, folder or glob
 stored_files.py    objects of stores as a plan found them
+store_access.py    options that a call gives for the stores of its paths
 hive.py            files in folders that are named after values: year=2024/
 table_formats.py   folders of Delta, Iceberg and Hudi tables, which are not read as files
 compression.py     files that are compressed as a whole, read as a stream of their text

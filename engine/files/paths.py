@@ -109,9 +109,15 @@ def placed_store_errors(reader: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if not isinstance(error.filename, str) or file_system_of(error.filename) is LOCAL:
+        if not is_of_store(error):
             raise
         raise PlanError(f"{reader}({error.filename!r}): {error.strerror}") from None
+
+
+def is_of_store(error: OSError) -> bool:
+    """Return whether an error is what a store says of one of its paths."""
+    place = error.filename
+    return isinstance(place, str) and file_system_of(place) is not LOCAL
 
 
 def _check_name(path: str, what: str) -> None:

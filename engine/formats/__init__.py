@@ -9,6 +9,7 @@ output_check.py        the outputs of a job: where each lands, and which are ref
 split_pruning.py       splits that a filter leaves, by bounds of their values
 table_target.py        tables that jobs change in place: merges and optimizations ask them
 merged_rows.py         rows of a merge in a writer: those that are written, and what becomes of others
+patched_rows.py        arrays with other values at some places
 
 The entries lie beside their readers: ``engine/csv/csv_format.py``, ``engine/parquet/parquet_format.py``, and the
 modules ``*_format.py`` of ``engine/connectors``.

@@ -105,6 +105,8 @@ class SinkFormat(ABC):
     is_table: ClassVar[bool] = False
     #: modules that a task needs, loaded beforehand
     modules: ClassVar[tuple[str, ...]] = ()
+    #: bytes that libraries take in a process that uses them, as measured, beyond those that every process has
+    library_bytes: ClassVar[int] = 0
 
     @property
     def call(self) -> str:

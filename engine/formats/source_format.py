@@ -126,6 +126,8 @@ class SourceFormat(Generic[Spec]):
     #: flag of splits that can be read as one where they follow each other in a file, from the start of the first to the
     #: end of the last, by readers that can tell the rows of their splits apart (``RunsReader``)
     tells_runs: ClassVar[bool] = False
+    #: flag of readers that wait for the answers of a server, whatever the paths say
+    waits_for_server: ClassVar[bool] = False
     #: flag of columns that cost as much as their own bytes, so that reading twice may cost less than storing
     is_columnar: ClassVar[bool] = False
     #: flag of sources whose splits or files a filter may rule out before a job runs (``possible``)
@@ -136,6 +138,8 @@ class SourceFormat(Generic[Spec]):
     names_paths: ClassVar[bool] = False
     #: modules that a task needs, loaded beforehand
     modules: ClassVar[tuple[str, ...]] = ()
+    #: bytes that libraries take in a process that uses them, as measured, beyond those that every process has
+    library_bytes: ClassVar[int] = 0
 
     # ---- calls that read
 

@@ -2,6 +2,7 @@
 
     possible_splits(source, schema, predicate, find_bounds) -> source with the others, of any format that knows bounds
     possible_rows(bounds, predicate, schema)  -> for each row of bounds whether a row may meet the predicate
+    may_be_between(bounds, {"x": (1, 9)})     -> ... whether a row may have values between these
     with_splits(source, spec, bounds, what)   -> source with fewer splits, and the statistics of these
 
 Bounds are a row for each split (``statistics.bounds_predicate``); what is not known is null, or no column. The
@@ -12,7 +13,7 @@ Held by: tests/formats/test_new_format.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -45,7 +46,7 @@ def possible_splits(
     arrow_schema, names = to_arrow_schema(schema), list(dict.fromkeys(columns_of(predicate)))
     with suppress(OSError, pa.ArrowException, EngineError):
         known = find_bounds(spec, arrow_schema, names)
-        if known is None:
+        if known is None or (known.num_columns and known.num_rows != len(spec.splits)):
             return source
         mask = possible_rows(_completed(known, source, arrow_schema, names), predicate, arrow_schema)
         kept = tuple(one for one, is_kept in zip(spec.splits, mask.to_pylist(), strict=True) if is_kept)
@@ -57,13 +58,15 @@ def possible_splits(
 
 def _completed(known: pa.Table, source: Source, schema: pa.Schema, names: list[str]) -> pa.RecordBatch:
     """Return bounds with nulls for what a format does not know."""
-    counts = [split.row_count if split.row_count >= 0 else None for split in source.spec.splits]
-    columns: dict[str, pa.Array] = {ROW_COUNT: pa.array(counts, pa.int64())}
+    splits = source.spec.splits
+    columns: dict[str, pa.Array] = {name: known.column(name).combine_chunks() for name in known.column_names}
+    if ROW_COUNT not in columns:
+        counts = [split.row_count if split.row_count >= 0 else None for split in splits]
+        columns[ROW_COUNT] = pa.array(counts, pa.int64())
     for name in names:
-        columns[lowest(name)] = pa.nulls(len(counts), schema.field(name).type)
-        columns[highest(name)] = pa.nulls(len(counts), schema.field(name).type)
-        columns[null_count(name)] = pa.nulls(len(counts), pa.int64())
-    columns |= {name: known.column(name).combine_chunks() for name in known.column_names}
+        data_type = schema.field(name).type
+        facts = {lowest(name): data_type, highest(name): data_type, null_count(name): pa.int64()}
+        columns |= {fact: pa.nulls(len(splits), facts[fact]) for fact in facts if fact not in columns}
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -81,6 +84,20 @@ def possible_rows(bounds: pa.RecordBatch, predicate: Expression, schema: pa.Sche
             continue  # of values that the job may never meet
         possible = pc.and_(possible, pc.fill_null(found, scalar_of(True)))
     return possible
+
+
+def may_be_between(known: pa.Table, bounds: Mapping[str, tuple[Any, Any]]) -> pa.BooleanArray:
+    """Return a flag for each row of bounds: rows may have values of columns between a lowest and a highest one."""
+    may: Any = pa.chunked_array([pa.repeat(scalar_of(True), known.num_rows)])
+    for name, (low, high) in bounds.items():
+        if lowest(name) not in known.column_names:
+            continue
+        ends = known.column(lowest(name)), known.column(highest(name))
+        with suppress(pa.ArrowException, OverflowError):  # the column has no such values
+            least, greatest = (scalar_of(value, ends[0].type) for value in (low, high))
+            is_between = pc.and_kleene(pc.less_equal(ends[0], greatest), pc.greater_equal(ends[1], least))
+            may = pc.and_(may, pc.fill_null(is_between, scalar_of(True)))
+    return may.combine_chunks()
 
 
 def with_splits(source: Source, spec: SourceSpec, bounds: pa.Table | None, what: str) -> Source:

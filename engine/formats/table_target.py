@@ -1,7 +1,7 @@
 """Tables that jobs change in place: what ``merge_into`` and ``env.optimize`` ask of one, of whatever format it is.
 
-    delta("folder")   ─► TableTarget.at_present(call) ─► TableVersion: columns, files, rows of some files, and a sink
-    iceberg("db.t")                                      that puts a job's rows into the place of files, or of rows
+    delta("folder")   ─► TableTarget.at_present(...) ─► TableVersion: columns, files, rows of some files, and a sink
+    iceberg("db.t")                                     that puts a job's rows into the place of files, or of rows
 
 Rows on their way into such a sink have columns that say what becomes of them (``engine.graph.merge_action``), and a
 writer's ``MergedRows`` takes these from them.
@@ -20,6 +20,8 @@ from engine.graph.source_spec import SinkSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from engine.config.loader import Configuration
 
 
 class TableFile(NamedTuple):
@@ -42,6 +44,28 @@ class TableOutput(NamedTuple):
     order: tuple[str, ...] = ()
 
 
+class TablePatch(Protocol):
+    """Files of a table that are written anew with the rows alone that change."""
+
+    @property
+    def spread(self) -> tuple[str, ...]:
+        """Columns, or partitions of the output, by which new rows are divided, and in whose order they are."""
+        ...
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns of which rows that change have the values, too."""
+        ...
+
+    def rows(self, data_set: Callable[[FoundSource], Any]) -> Any:
+        """Return the rows that may change; their file is a number in ``merge_action.FILE``, beside their place."""
+        ...
+
+    def output(self, looked_for: Mapping[str, tuple[Any, Any]] | None) -> TableOutput:
+        """Return the output of changes, which come in the order of their files and places, and of new rows."""
+        ...
+
+
 class TableVersion(Protocol):
     """A table as it is now."""
 
@@ -58,6 +82,19 @@ class TableVersion(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
+        ...
+
+    @property
+    def keeps_ids(self) -> bool:
+        """Whether rows have ids, which they keep in other files."""
+        ...
+
+    def check_removal(self, call: str) -> None:
+        """Raise PlanError where no row of the table may change or go."""
+        ...
+
+    def default_of(self, name: str) -> pa.Scalar | None:
+        """Return the value of a column in a new row of which it is not said; None: null."""
         ...
 
     @property
@@ -86,6 +123,7 @@ class TableVersion(Protocol):
         *,
         has_file: bool = False,
         has_place: bool = False,
+        moves: bool = False,
     ) -> Any:
         """Return the rows of files as a data set.
 
@@ -94,6 +132,19 @@ class TableVersion(Protocol):
             paths: of the files, None for all.
             has_file: whether each row has its file in the column ``merge_action.FILE``.
             has_place: whether it has its place in the file, from 0 on, in ``merge_action.POSITION``.
+            moves: whether it goes into another file, with its id in ``merge_action.ROW_ID`` if it has one.
+        """
+        ...
+
+    def patch(
+        self, columns: Collection[str], bounds: Mapping[str, tuple[Any, Any]], *, deletes: bool
+    ) -> TablePatch | None:
+        """Return the way of files that are written anew with the rows alone that change; None: all rows are needed.
+
+        Args:
+            columns: those that change.
+            bounds: lowest and highest value of columns in rows that change.
+            deletes: whether rows may go.
         """
         ...
 
@@ -126,6 +177,13 @@ class TableVersion(Protocol):
 class TableTarget(Protocol):
     """A table, by its place."""
 
-    def at_present(self, call: str) -> TableVersion:
-        """Return the last version. Raises: PlanError (no table), NotYetSupportedError (it cannot be written)."""
+    def at_present(self, call: str, configuration: Configuration) -> TableVersion:
+        """Return the last version, which an environment opens.
+
+        Raises: PlanError (no table), NotYetSupportedError (it cannot be written).
+        """
+        ...
+
+    def changes(self, since: int | None, environment: Any) -> Any:
+        """Return the rows that versions have changed, as a data set. Raises: PlanError, NotYetSupportedError."""
         ...

@@ -8,6 +8,8 @@
     row.py               Row: the light named record that functions see; row_base.pyx: what it is made of
     row_reader.pyx       rows of batches, made one at a time     row_appender.pyx    returned rows taken apart
     row_loop.pyx         the loops around a function      careful_calls.py    async, called again, may fail
+    python_functions.py  a script's functions as operators of the plan
+    schema_inference.py  schemas of rows and functions, from type hints or the first rows
     function_bytes.py    functions as bytes that keep the names of their files
     user_function.py     what a function may be: a callable or a rich object; what ``open`` is told
     function_body.py     batches -> rows -> function -> rows -> batches, the same in a worker and in a thread

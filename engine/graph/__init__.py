@@ -14,7 +14,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     window.py               window functions and their frames
     source_spec.py          sources with their splits and statistics, sinks
     merge_action.py         what becomes of a row in a merge
-    plan.py                 Plan and its operators: what, never how
+    plan.py                 Plan and its operators: what, never how; said_operators.py: those that are lowered
     ship_strategy.py        ship strategies, result partition types, partitioners
     exchange_mode.py        ExecutionMode and the DataExchangeMode it gives each kind of edge
     operator_descriptor.py  physical operators of a chain     call_policy.py  how user's functions are called

@@ -2,7 +2,8 @@
 
     TaskDeploymentDescriptor
     ├── chain, subtask index, parallelism, assigned splits, pages of each operator
-    ├── InputGateDescriptor * inputs ── InputChannelDescriptor * producers (partition, where, subpartition)
+    ├── InputGateDescriptor * inputs ── ProducerPlace * producers (partition, where), the same for many subtasks
+    │                                └─ channels: InputChannelDescriptor *, made when they are asked for
     └── ResultPartitionDescriptor * outputs (id, type, subpartitions, partitioner)
 
     TaskReport ── state, failure, counters, staged files of sinks
@@ -41,7 +42,15 @@ class PartitionLocation(StrEnum):
     REMOTE = "REMOTE"
 
 
-class InputChannelDescriptor(msgspec.Struct, frozen=True):
+class ProducerPlace(msgspec.Struct, frozen=True, gc=False):
+    """The result of one producer, and where it is. ``address`` is the data plane address when REMOTE, else ""."""
+
+    partition: ResultPartitionId
+    location: PartitionLocation
+    address: str = ""
+
+
+class InputChannelDescriptor(msgspec.Struct, frozen=True, gc=False):
     """One producer of a gate. ``address`` is the data plane address when REMOTE, else ""."""
 
     partition: ResultPartitionId
@@ -72,13 +81,26 @@ class InputGateDescriptor(msgspec.Struct, frozen=True):
     input_index: int
     schema: PlanSchema
     result_type: ResultPartitionType
-    channels: tuple[InputChannelDescriptor, ...]
+    #: producers that are read; subtasks of one process have the same ones, if they read all of them
+    producers: tuple[ProducerPlace, ...]
+    #: (subpartition, part) * that are read of each producer; a single entry: of every one
+    reads: tuple[tuple[tuple[int, tuple[int, int]], ...], ...]
     #: range of rows of a sorted result that this subtask merges
     key_range: KeyRange | None = None
     #: True if the channels are read one after the other
     in_order: bool = False
     #: True if every subtask of the consumer gets all rows
     is_broadcast: bool = False
+
+    @property
+    def channels(self) -> tuple[InputChannelDescriptor, ...]:
+        """The channels, producer by producer."""
+        reads = self.reads * len(self.producers) if len(self.reads) == 1 else self.reads
+        return tuple(
+            InputChannelDescriptor(place.partition, place.location, subpartition, place.address, part)
+            for place, own in zip(self.producers, reads, strict=True)
+            for subpartition, part in own
+        )
 
 
 class ResultPartitionDescriptor(msgspec.Struct, frozen=True):

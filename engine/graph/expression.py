@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter, is_
-from types import UnionType
 from typing import Any, Final
 
 import msgspec
@@ -238,16 +237,16 @@ def _over_children(over: Over, operands: list[Expression]) -> Over:
 
 def columns_of(expression: Expression) -> Iterator[str]:
     """Return the names of the columns an expression reads, in order of appearance, possibly repeated."""
-    if isinstance(expression, ColumnRef):
+    if type(expression) is ColumnRef:
         return iter((expression.name,))
     found: list[str] = []
     stack: list[Expression] = [expression]
     while stack:
         one = stack.pop()
-        if isinstance(one, ColumnRef):
+        if type(one) is ColumnRef:
             found.append(one.name)
-        else:
-            stack.extend(reversed(children_of(one)))
+        elif (children := _CHILDREN.get(type(one))) is not None:
+            stack.extend(children(one)[::-1])
     return iter(found)
 
 
@@ -262,12 +261,14 @@ def disjuncts(predicate: Expression) -> tuple[Expression, ...]:
 
 
 def _split(function: str, predicate: Expression) -> tuple[Expression, ...]:
+    if type(predicate) is not Call or predicate.function != function:
+        return (predicate,)
     parts: list[Expression] = []
-    waiting = [predicate]
+    waiting: list[Expression] = [predicate]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Call) and part.function == function:
-            waiting.extend(reversed(part.arguments))
+        if type(part) is Call and part.function == function:
+            waiting.extend(part.arguments[::-1])
         else:
             parts.append(part)
     return tuple(parts)
@@ -295,9 +296,14 @@ def joined(function: str, parts: Iterable[Expression]) -> Expression:
     return first
 
 
+def reads_columns(expression: Expression) -> bool:
+    """Whether an expression reads a column."""
+    return _has(expression, ColumnRef)
+
+
 def is_said(expression: Expression) -> bool:
     """Whether an expression has parts that are lowered: windows, values of data sets, users' functions."""
-    return _has(expression, Over | FromDataSet | PythonCall)
+    return _has(expression, (Over, FromDataSet, PythonCall))
 
 
 def has_window(expression: Expression) -> bool:
@@ -320,13 +326,15 @@ def has_data_set(expression: Expression) -> bool:
     return _has(expression, FromDataSet)
 
 
-def _has(expression: Expression, kind: type[Expression] | UnionType) -> bool:
+def _has(expression: Expression, kind: type[Expression] | tuple[type[Expression], ...]) -> bool:
     stack = [expression]
     while stack:
         one = stack.pop()
         if isinstance(one, kind):
             return True
-        stack.extend(children_of(one))
+        children = _CHILDREN.get(type(one))
+        if children is not None:
+            stack.extend(children(one))
     return False
 
 

@@ -12,7 +12,7 @@ Held by: tests/expressions/test_function_table.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from engine.graph.expression import Call, Expression, Literal, children_of
@@ -74,6 +74,12 @@ _NUMBERS: Final = (
     Row("asin", ("float",), "arrow:asin", "first"),
     Row("acos", ("float",), "arrow:acos", "first"),
     Row("atan", ("float",), "arrow:atan", "first"),
+    Row("sinh", ("float",), "arrow:sinh", "first"),
+    Row("cosh", ("float",), "arrow:cosh", "first"),
+    Row("tanh", ("float",), "arrow:tanh", "first"),
+    Row("asinh", ("float",), "arrow:asinh", "first"),
+    Row("acosh", ("float",), "arrow:acosh", "first"),
+    Row("atanh", ("float",), "arrow:atanh", "first"),
     Row("atan2", ("float", "float"), "arrow:atan2", "same"),
     Row("degrees", ("float",), "number_functions:times:degrees", "first"),
     Row("radians", ("float",), "number_functions:times:radians", "first"),
@@ -175,6 +181,7 @@ _NESTED: Final = (
     Row("list_distinct", ("list",), "nested_functions:bind_distinct", "-", VALUES),
     Row("list_join", ("list",), "nested_functions:bind_join", "-", VALUES),
     Row("list_concat", ("list", "list*"), "nested_functions:bind_concat", "-", VALUES),
+    Row("list_flatten", ("list",), "nested_functions:bind_flatten", "-", VALUES),
     Row("list_any", ("list",), "nested_functions:quantifier:any", "bool", VALUES),
     Row("list_all", ("list",), "nested_functions:quantifier:all", "bool", VALUES),
     Row("map_get", ("map", "constant"), "nested_functions:bind_map_get", "-"),
@@ -238,16 +245,12 @@ def with_constants(
     return Call("by_value", (*fixed, *varying.values()), {**options, **named})
 
 
-def _functions_of(expression: Expression) -> Iterator[str]:
-    """Yield the functions of an expression. Does not recurse, so any depth can be asked."""
+def is_deterministic(expression: Expression) -> bool:
+    """Whether an expression has the same value for a row each time. Does not recurse, so any depth can be asked."""
     stack = [expression]
     while stack:
         one = stack.pop()
-        if isinstance(one, Call):
-            yield one.function
+        if type(one) is Call and one.function in _INDETERMINATE:
+            return False
         stack.extend(children_of(one))
-
-
-def is_deterministic(expression: Expression) -> bool:
-    """Whether an expression has the same value for a row each time it is evaluated."""
-    return not any(function in _INDETERMINATE for function in _functions_of(expression))
+    return True

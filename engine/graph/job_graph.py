@@ -114,6 +114,8 @@ class JobGraph(msgspec.Struct, frozen=True, dict=True):
     artifacts: tuple[JobArtifact, ...] = ()
     #: requests, bytes read and bytes written that making the plan took, by store
     stores: dict[str, tuple[int, int, int]] = {}
+    #: part of a slot's pages that its operators divide: libraries that it needs take the others
+    page_share: float = 1.0
 
     @cached_property
     def has_functions(self) -> bool:

@@ -17,10 +17,10 @@ import msgspec
 from engine.graph.call_policy import CallPolicy
 from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, Expression, NamedExpression
 from engine.graph.function_table import is_deterministic
-from engine.graph.plan import AsofDirection, JoinType
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.range_condition import RangeCondition
 from engine.graph.runtime_filter import RuntimeFilter, TopThreshold
+from engine.graph.said_operators import AsofDirection, JoinType
 from engine.graph.ship_strategy import HeavyKeys
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec
@@ -275,6 +275,7 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     ``phase``: "partial" emits states and may emit a group twice, "combine" does so of states, "final" merges states,
     "single" does both. The columns of states are documented in ``engine.accumulators.aggregate_functions``.
     ``is_sorted_next``: partial states go straight into a sort, where a state costs more than in an exchange.
+    ``expects_no_fewer``: the plan expects as many partial states as rows, so that few rows say whether that is so.
     ``by_run``: rows come from a source in the same task, and groups are complete with its run
     (``SourceOperator.in_runs``).
     """
@@ -284,6 +285,7 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     calls: tuple[AggregateCall, ...]
     is_sorted_next: bool = False
     by_run: bool = False
+    expects_no_fewer: bool = False
 
     @property
     def traits(self) -> Traits:

@@ -15,49 +15,30 @@ Held by: tests/api/test_data_set.py
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import cache
 
 import msgspec
 
 from engine.errors import PlanError
 from engine.graph.call_policy import CallPolicy
-from engine.graph.expression import AggregateCall, Expression, NamedExpression, OrderedBy
+from engine.graph.expression import AggregateCall, Expression, NamedExpression
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
+from engine.graph.said_operators import (
+    Apply,
+    AsofDirection,
+    AsofJoinBy,
+    GroupBy,
+    JoinBy,
+    JoinHint,
+    JoinType,
+    Page,
+    Pivot,
+    SetOperation,
+    SortBy,
+)
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
 from engine.graph.window import GroupLimit, SortedCall, WindowCall
-
-
-class JoinHint(StrEnum):
-    """A hint for the optimizer about a join. FIRST is the left input, SECOND the right."""
-
-    OPTIMIZER_CHOOSES = "OPTIMIZER_CHOOSES"
-    BROADCAST_HASH_FIRST = "BROADCAST_HASH_FIRST"
-    BROADCAST_HASH_SECOND = "BROADCAST_HASH_SECOND"
-    REPARTITION_HASH_FIRST = "REPARTITION_HASH_FIRST"
-    REPARTITION_HASH_SECOND = "REPARTITION_HASH_SECOND"
-    REPARTITION_SORT_MERGE = "REPARTITION_SORT_MERGE"
-
-
-class JoinType(StrEnum):
-    """The type of a join: which rows it returns."""
-
-    INNER = "inner"
-    LEFT = "left"
-    RIGHT = "right"
-    FULL = "full"
-    SEMI = "semi"
-    ANTI = "anti"
-    CROSS = "cross"
-
-
-class AsofDirection(StrEnum):
-    """The direction of an as-of join: which right row it takes."""
-
-    BACKWARD = "backward"
-    FORWARD = "forward"
-    NEAREST = "nearest"
 
 
 class Source(msgspec.Struct, frozen=True, tag="source"):
@@ -309,88 +290,6 @@ class Sink(msgspec.Struct, frozen=True, tag="sink"):
     spec: SinkSpec
 
 
-class GroupBy(msgspec.Struct, frozen=True, tag="group_by"):
-    """A row for each group of equal keys: the keys, then expressions of aggregates.
-
-    ``sets``: groups of each of several sets of keys, by their names; a key is null in rows of a set that has it not.
-    None: all keys. ``grouping_id``: name of a column with the set's number; "" for none.
-    """
-
-    keys: tuple[NamedExpression, ...]
-    outputs: tuple[NamedExpression, ...]
-    sets: tuple[tuple[str, ...], ...] | None = None
-    grouping_id: str = ""
-
-
-class JoinBy(msgspec.Struct, frozen=True, tag="join_by"):
-    """Pairs of rows of inputs 0 (left) and 1 (right) with equal keys that meet a condition.
-
-    ``is_on``: both sides name the keys alike, and they come out once. ``null_safe``: of each key, whether null equals
-    null. ``suffix`` is put behind the names of right columns that the left has too.
-    """
-
-    how: JoinType
-    keys: tuple[tuple[Expression, Expression], ...] = ()
-    is_on: bool = False
-    null_safe: tuple[bool, ...] = ()
-    hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES
-    condition: Expression | None = None
-    null_aware: bool = False
-    suffix: str | None = None
-
-
-class AsofJoinBy(msgspec.Struct, frozen=True, tag="asof_join_by"):
-    """All rows of input 0 (left), each with the row of input 1 (right) that is nearest to it.
-
-    ``on``: what is compared, left and right; with ``is_on`` it comes out once, as the keys of ``by`` do. ``tolerance``:
-    the greatest distance, a number or a time in words.
-    """
-
-    by: tuple[Expression, ...]
-    on: tuple[Expression, Expression]
-    is_on: bool
-    direction: AsofDirection = AsofDirection.BACKWARD
-    is_strict: bool = False
-    tolerance: int | float | str | None = None
-    suffix: str | None = None
-
-
-class SortBy(msgspec.Struct, frozen=True, tag="sort_by"):
-    """Rows in the order of expressions; ``limit`` keeps the first ones only."""
-
-    keys: tuple[OrderedBy, ...]
-    limit: int | None = None
-
-
-class Page(msgspec.Struct, frozen=True, tag="page"):
-    """The ``count`` rows (None: all) behind the first ``offset``, in the order of the input."""
-
-    count: int | None
-    offset: int
-
-
-class SetOperation(msgspec.Struct, frozen=True, tag="set_operation"):
-    """Different rows of input 0 that input 1 has, or has not; ``counts_copies``: each as often as its copies say."""
-
-    in_other: bool
-    counts_copies: bool = False
-
-
-class Pivot(msgspec.Struct, frozen=True, tag="pivot"):
-    """A row for each ``index``: of the rows that meet the condition of a column, the aggregates of each cell.
-
-    ``columns``: conditions of ``on`` by name; behind the name is that of the cell where there are several.
-    """
-
-    on: str
-    index: tuple[str, ...]
-    cells: tuple[NamedExpression, ...]
-    columns: tuple[NamedExpression, ...]
-
-
-#: operators as users say them; ``engine.lowering`` makes the others of them before a plan is optimized
-SAID = (GroupBy, JoinBy, AsofJoinBy, SortBy, Page, SetOperation, Pivot)
-
 Operator = (
     Source
     | Project
@@ -417,7 +316,15 @@ Operator = (
     | Page
     | SetOperation
     | Pivot
+    | Apply
 )
+
+
+class SaidForm(msgspec.Struct, frozen=True):
+    """The operator that a user said, of which a node is the lowered form, and the ids of its inputs."""
+
+    operator: Operator
+    inputs: tuple[int, ...]
 
 
 class PlanNode(msgspec.Struct, frozen=True):
@@ -431,6 +338,7 @@ class PlanNode(msgspec.Struct, frozen=True):
     name: str = ""
     #: parallelism that the user set, or None: the plan's default, or the input's for row-wise operators
     parallelism: int | None = None
+    said: SaidForm | None = None
 
 
 class Plan(msgspec.Struct, frozen=True):

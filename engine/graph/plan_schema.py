@@ -50,12 +50,17 @@ class PlanSchema(msgspec.Struct, frozen=True, dict=True):
         """Column names in order."""
         return tuple(column.name for column in self.columns)
 
+    @cached_property
+    def by_name(self) -> dict[str, ColumnInfo]:
+        """Columns by name; callers must not change it."""
+        return {column.name: column for column in self.columns}
+
     def column(self, name: str) -> ColumnInfo:
         """Return the column of that name, or raise SchemaError naming those there are."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise SchemaError(f"no column {name!r}; there are: {', '.join(self.names) or 'none'}")
+        found = self.by_name.get(name)
+        if found is None:
+            raise SchemaError(f"no column {name!r}; there are: {', '.join(self.names) or 'none'}")
+        return found
 
     def index(self, name: str) -> int:
         """Return the 0-based position of the column of that name, or raise SchemaError."""
@@ -63,8 +68,7 @@ class PlanSchema(msgspec.Struct, frozen=True, dict=True):
 
     def select(self, names: Iterable[str]) -> PlanSchema:
         """Return the schema of those columns, in the order asked for; an unknown one raises SchemaError."""
-        columns = {column.name: column for column in self.columns}
-        return PlanSchema(tuple(columns.get(name) or self.column(name) for name in names))
+        return PlanSchema(tuple(map(self.column, names)))
 
     def rename(self, new_names: Mapping[str, str]) -> PlanSchema:
         """Return the schema with some columns renamed, old name to new name."""

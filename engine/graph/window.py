@@ -7,11 +7,12 @@
     kind     an offset counts             0 is
     rows     rows                         the row itself
     range    in the order key's values    the row and those that are equal in the order (its peers)
+    groups   groups of peers              the same; lowered, a range of their numbers
 
 Offsets of ``range`` are whole units of the key: its integer, days of dates, ticks of times, units in the last place of
 decimals; of floats they are floats. They count in the direction of the order: -7 is before, also where it descends.
 
-Held by: tests/api/test_windows.py
+Held by: tests/column_expressions/test_windows.py
 """
 
 from __future__ import annotations
@@ -28,20 +29,34 @@ FRAME_VALUE_FUNCTIONS = frozenset({"first_value", "last_value", "nth_value"})
 PEER_RANKINGS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
 
+#: rows that a frame leaves out: the row itself, it and its peers, its peers alone
+CURRENT_ROW = "current row"
+GROUP = "group"
+TIES = "ties"
+
+
 class WindowFrame(msgspec.Struct, frozen=True):
     """The frame of a window function; ``start`` and ``end`` belong to it.
 
-    Text is what a user wrote ("7 days"); in a plan, a whole number that 64 bits do not hold.
+    Text is what a user wrote ("7 days"); in a plan, a whole number that 64 bits do not hold. ``exclude``: rows that it
+    leaves out, "" for none. Lowered, it is the ``part`` of the frame "before" these rows, or "behind" them.
     """
 
     kind: str
     start: int | float | str | None
     end: int | float | str | None
+    exclude: str = ""
+    part: str = ""
 
     @property
     def is_whole(self) -> bool:
         """Whether it is all of the partition."""
-        return self.start is None and self.end is None
+        return self.start is None and self.end is None and not self.exclude
+
+    @property
+    def slides(self) -> bool:
+        """Whether rows leave it."""
+        return self.start is not None or self.part == "behind"
 
 
 #: SQL's default frames: with an order, without

@@ -1,6 +1,6 @@
 """A catalog as data without secrets, which travels with a job, and the catalog again in the process that commits.
 
-    place = described(catalog, "write_iceberg")     CatalogPlace: a name, a folder, or properties without what is secret
+    place = described(catalog, stores)              CatalogPlace: a name, a folder, or properties without what is secret
     opened(place, "write_iceberg")                  the same object in this process, else the catalog of the place
 
 A catalog with properties that are secrets (credentials, tokens, keys, a password in a URI) is opened in the process
@@ -18,7 +18,8 @@ from typing import Any, Final
 import msgspec
 
 from engine.errors import ConfigurationError
-from engine.iceberg_tables.tables import load_catalog
+from engine.files.store_access import StoreAccess
+from engine.iceberg_tables.tables import IO_CLASS, catalog_of, load_catalog
 
 #: parts of the names of properties that are secrets
 _SECRET: Final = re.compile(r"credential|token|secret|password|key|sas|session|auth|header|signer", re.IGNORECASE)
@@ -40,14 +41,16 @@ class CatalogPlace(msgspec.Struct, frozen=True):
 _opened: Final[dict[bytes, Any]] = {}
 
 
-def described(catalog: Any, call: str) -> tuple[CatalogPlace, Any]:
+def described(catalog: Any, stores: StoreAccess) -> tuple[CatalogPlace, Any]:
     """Return the place of a catalog as a user passes it, and the catalog. Raises: ConfigurationError."""
-    found = load_catalog("default" if catalog is None else catalog, call)
+    found = load_catalog("default" if catalog is None else catalog, stores)
     folder = getattr(found, "folder", "")
     if folder:
         place = CatalogPlace(folder=folder)
     elif catalog is None or isinstance(catalog, str):
-        place = CatalogPlace(name=found.name)
+        # What else the name stands for every process finds in its own configuration.
+        kept = {name: text for name, text in found.properties.items() if name == IO_CLASS}
+        place = CatalogPlace(found.name, "", kept)
     else:
         texts = {key: str(value) for key, value in found.properties.items()}
         shown = {key: _PASSWORD.sub(r"\1@", value) for key, value in texts.items() if not _SECRET.search(key)}
@@ -68,5 +71,5 @@ def opened(place: CatalogPlace, call: str) -> Any:
             f" PYICEBERG_CATALOG__{place.name.upper()}__..."
         )
     if place.folder:
-        return load_catalog(place.folder, call)
-    return load_catalog({"name": place.name, **place.properties} if place.properties else place.name, call)
+        return catalog_of(place.folder, call)
+    return catalog_of({"name": place.name, **place.properties} if place.properties else place.name, call)

@@ -63,11 +63,11 @@ def _since(rewrite: Rewrite) -> str:
 
 def _changed(before: FilePlan, now: FilePlan) -> list[PlannedFile]:
     """Return the files that have come or gone, or whose deleted rows are others."""
-    states = [{(each.file.file_path, _deletes(each, plan)): each for each in plan.files} for plan in (before, now)]
+    states = [{(each.file.file_path, deletes_of(each, plan)): each for each in plan.files} for plan in (before, now)]
     return [each for own, other in (states, states[::-1]) for state, each in own.items() if state not in other]
 
 
-def _deletes(file: PlannedFile, plan: FilePlan) -> tuple[Any, ...]:
+def deletes_of(file: PlannedFile, plan: FilePlan) -> tuple[Any, ...]:
     """Return a value that two states of a file share if the same of its rows are deleted."""
     if not file.has_deletes:
         return ()

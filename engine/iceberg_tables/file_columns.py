@@ -1,7 +1,7 @@
 """The columns of one Parquet file as those of its table, found by the ids of fields.
 
     columns = FileColumns(schema of the file, wanted fields of the table, constants of the file)
-    columns.source(split, names, predicate) -> ParquetSource     what its reader is to read
+    columns.source(path, names, predicate) -> ParquetSource      what its reader is to read
     columns.arranged(batch, names)          -> the wanted columns, of the table's types
 
     table       1 id long │ 2 city string │ 3 place struct<5 x, 6 y, 7 z> │ 8 since date     9 region (partition)
@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from engine.errors import DataError
 from engine.graph.expression import ColumnRef, Expression, replaced
-from engine.graph.source_spec import ParquetSource, SourceSplit
-from engine.iceberg_tables.arrow_types import FIELD_ID, INITIAL_DEFAULT, field_id
+from engine.graph.source_spec import ParquetSource
+from engine.iceberg_tables.arrow_types import FIELD_ID, INITIAL_DEFAULT, field_id, to_arrow
 from engine.parquet.source_types import converted
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_type
@@ -63,7 +63,7 @@ class FileColumns:
             field.name for field in wanted if field.name in self._fields and _is_simple(self._fields[field.name], field)
         )
 
-    def source(self, split: SourceSplit, names: Sequence[str], predicate: Expression | None) -> ParquetSource:
+    def source(self, path: str, names: Sequence[str], predicate: Expression | None) -> ParquetSource:
         """Return the source of some columns of a file; ``predicate``: over simple columns, by the table's names."""
         types = []
         for field in self._wanted:
@@ -73,7 +73,7 @@ class FileColumns:
         read = tuple(self._fields[name].name for name in names if name in self._fields)
         if predicate is not None:
             predicate = replaced(predicate, self._renamed)
-        return ParquetSource((split.path,), (split,), read, pa.schema(types).serialize().to_pybytes(), predicate)
+        return ParquetSource((path,), (), read, pa.schema(types).serialize().to_pybytes(), predicate)
 
     def _renamed(self, part: Expression) -> Expression | None:
         return ColumnRef(self._fields[part.name].name) if isinstance(part, ColumnRef) else None
@@ -171,7 +171,23 @@ def _default(field: pa.Field, rows: int) -> pa.Array:
     value = None if text is None else json.loads(text)
     if value is None or pa.types.is_nested(field.type):
         return pa.nulls(rows, field.type)
-    return _repeated(str(value).lower() if isinstance(value, bool) else str(value), field.type, rows)
+    return _repeated(_text(value), field.type, rows)
+
+
+def write_default(field: Any, call: str) -> pa.Scalar | None:
+    """Return the value that writers give rows without a column of a table, None: null."""
+    from pyiceberg.conversions import to_json
+    from pyiceberg.schema import Schema
+
+    if getattr(field, "write_default", None) is None:
+        return None
+    data_type = to_arrow(Schema(field), call).field(0).type
+    return _repeated(_text(to_json(field.field_type, field.write_default)), data_type, 1)[0]
+
+
+def _text(value: Any) -> str:
+    """Return the text of a value of JSON."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _repeated(text: str | None, data_type: pa.DataType, rows: int) -> pa.Array:

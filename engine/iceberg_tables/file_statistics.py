@@ -3,7 +3,8 @@
     collector = Collector(options)                   of a sink, once
     collector.statistics(footer, nans)               FileStatistics
     encoded_statistics(found) -> JSON                decoded_statistics(file): again
-    data_file(path, file, ...) -> DataFile           of pyiceberg, with the values of its partition
+    NewFiles(folder, files, ...)                     as manifests have them, each with the values of its partition
+    patched_data_file(path, file, former)            in the place of another one
 
 Sizes, counts and bounds come from the footer; NaN, of which a footer says nothing, is counted while rows are written.
 The table's properties (write.metadata.metrics.*) say which columns have bounds, and where these are cut short.
@@ -14,17 +15,33 @@ Held by: tests/iceberg_tables/test_write_iceberg.py
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 import pyarrow.parquet as pq
 
 from engine.commit.decision import DecidedFile
+from engine.iceberg_tables.table_properties import METRICS, measured_columns
 from engine.iceberg_tables.write_options import WriteOptions
 from engine.statistics.column_statistics import footer_bounds
+
+#: types of Iceberg whose values are the same numbers in Parquet files and in manifests
+_NUMBERS: Final = {
+    "int": ("INT32", struct.Struct("<i")),
+    "date": ("INT32", struct.Struct("<i")),
+    "long": ("INT64", struct.Struct("<q")),
+    "timestamp": ("INT64", struct.Struct("<q")),
+    "timestamptz": ("INT64", struct.Struct("<q")),
+    "float": ("FLOAT", struct.Struct("<f")),
+    "double": ("DOUBLE", struct.Struct("<d")),
+}
+
+#: statistics that are told to the commit alone
+_TOLD_ALONE: Final = frozenset({"counts", "deleted", "replaces", "is_ambiguous", "nan_changes"})
 
 
 class FileStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,6 +57,12 @@ class FileStatistics(msgspec.Struct, frozen=True, omit_defaults=True):
     #: numbers of a merge's rows, and the places of rows that go, by their files, as Roaring bitmaps
     counts: dict[str, int] = {}
     deleted: dict[str, bytes] = {}
+    #: file in whose place it is, as manifests name it, "": none
+    replaces: str = ""
+    #: flag of a row of that file for which there were two changes
+    is_ambiguous: bool = False
+    #: NaN that there are more than in that file, or less
+    nan_changes: dict[int, int] = {}
 
 
 class _Column(NamedTuple):
@@ -49,6 +72,20 @@ class _Column(NamedTuple):
     #: pyiceberg's mode of its statistics: counts alone, or bounds that may be cut short
     mode: Any
     iceberg_type: Any
+    #: physical type and form of values that are numbers in files and in manifests; None: others
+    number_form: tuple[str, struct.Struct] | None
+
+
+def _told(plan: dict[int, Any], properties: Mapping[str, str]) -> dict[int, Any]:
+    """Return the columns of which statistics are told: the first ones, and those that the properties name.
+
+    A file's statistics would be longer than its rows where a table has thousands of columns.
+    """
+    if f"{METRICS}default" in properties:
+        return plan
+    count = measured_columns(properties, "write_iceberg")
+    named = {name for name, one in plan.items() if f"{METRICS}column.{one.column_name}" in properties}
+    return {number: one for place, (number, one) in enumerate(plan.items()) if place < count or number in named}
 
 
 class Collector:
@@ -59,9 +96,11 @@ class Collector:
         from pyiceberg.schema import Schema
 
         schema = Schema.model_validate_json(options.schema_json)
-        plan = compute_statistics_plan(schema, options.properties)
+        plan = _told(compute_statistics_plan(schema, options.properties), options.properties)
         self._columns = {
-            path: _Column(number, plan[number].mode, plan[number].iceberg_type)
+            path: _Column(
+                number, plan[number].mode, plan[number].iceberg_type, _NUMBERS.get(str(plan[number].iceberg_type))
+            )
             for path, number in parquet_path_to_id_mapping(schema).items()
             if number in plan
         }
@@ -106,6 +145,11 @@ def decoded_statistics(file: DecidedFile) -> FileStatistics:
 
 def _add_bounds(found: FileStatistics, column: _Column, physical_type: str, known: Sequence[pq.Statistics]) -> None:
     """Add the lowest and highest value of a column, where Python has them."""
+    if column.number_form is not None and column.number_form[0] == physical_type:
+        form = column.number_form[1]
+        found.lower_bounds[column.number] = form.pack(min(each.min_raw for each in known))
+        found.upper_bounds[column.number] = form.pack(max(each.max_raw for each in known))
+        return
     from pyiceberg.io.pyarrow import StatsAggregator
 
     aggregate = StatsAggregator(column.iceberg_type, physical_type, column.mode.length)
@@ -128,20 +172,48 @@ def _begin(group: pq.RowGroupMetaData) -> int:
     return int(chunk.dictionary_page_offset or chunk.data_page_offset)
 
 
-def data_file(path: str, file: DecidedFile, sort_order_id: int | None, spec: Any, schema: Any) -> Any:
-    """Return a file as manifests have it."""
+class NewFiles:
+    """The data files of a job as manifests have them, made each time they are looked at."""
+
+    def __init__(
+        self, folder: str, files: Sequence[DecidedFile], sort_order_id: int | None, spec: Any, schema: Any
+    ) -> None:
+        self._folder, self._files = folder, files
+        self._order, self._spec_id = sort_order_id, spec.spec_id
+        self._types = [field.field_type for field in spec.partition_type(schema).fields]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the files."""
+        from pyiceberg.typedef import Record
+
+        for file in self._files:
+            if file.row_count and not (told := decoded_statistics(file)).replaces:
+                values = json.loads(file.folder) if file.folder else []
+                kinds = zip(values, self._types, strict=True)
+                partition = Record(*[_partition_value(value, kind) for value, kind in kinds])
+                yield _data_file(f"{self._folder}/{file.name}", file, self._order, self._spec_id, partition, told)
+
+
+def patched_data_file(path: str, file: DecidedFile, former: Any, *, keeps_order: bool) -> Any:
+    """Return a file in the place of another one as manifests have it: of its partition, and of its sort order."""
+    told = decoded_statistics(file)
+    known = dict(former.nan_value_counts or {})
+    nans = {number: known[number] + more for number, more in told.nan_changes.items() if number in known}
+    told = msgspec.structs.replace(told, nan_value_counts={**told.nan_value_counts, **nans})
+    order = former.sort_order_id if keeps_order else None
+    return _data_file(path, file, order, former.spec_id, former.partition, told)
+
+
+def _data_file(
+    path: str, file: DecidedFile, sort_order_id: int | None, spec_id: int, partition: Any, found: FileStatistics
+) -> Any:
     from pyiceberg.manifest import DataFileContent, FileFormat
-    from pyiceberg.typedef import Record
 
     from engine.iceberg_tables.manifests import data_file_of
 
-    told = msgspec.structs.asdict(decoded_statistics(file))
-    del told["counts"], told["deleted"]
-    values = json.loads(file.folder) if file.folder else []
-    types = [field.field_type for field in spec.partition_type(schema).fields]
-    partition = Record(*[_partition_value(value, kind) for value, kind in zip(values, types, strict=True)])
+    told = msgspec.structs.asdict(found)
     return data_file_of(
-        spec.spec_id,
+        spec_id,
         content=DataFileContent.DATA,
         file_path=path,
         file_format=FileFormat.PARQUET,
@@ -149,7 +221,7 @@ def data_file(path: str, file: DecidedFile, sort_order_id: int | None, spec: Any
         record_count=file.row_count,
         file_size_in_bytes=file.size_bytes,
         sort_order_id=sort_order_id,
-        **told,
+        **{name: value for name, value in told.items() if name not in _TOLD_ALONE},
     )
 
 

@@ -13,6 +13,7 @@ from engine.graph.expression import Expression
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import FormatSource, SourceSplit, SourceStatistics
+from engine.iceberg_tables.library import PYICEBERG_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ class IcebergFormat(SourceFormat[FormatSource]):
     takes_filters = True
     is_columnar = True
     is_prunable = True
+    library_bytes = PYICEBERG_BYTES
     modules = ("engine.iceberg_tables.iceberg_reader",)
 
     def bounds(self, spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from engine.formats.source_format import FoundSource
-from engine.graph.merge_action import FILE, POSITION
+from engine.graph.merge_action import CHANGED_AT, FILE, POSITION, ROW_ID
 from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit, SourceStatistics
 from engine.iceberg_tables.arrow_types import FIELD_ID, to_arrow
 from engine.iceberg_tables.bounds import constant_text, file_bounds, plain_map
@@ -39,6 +39,13 @@ _PARTITION_ID: Final = -2
 _FILE_ID: Final = -3
 #: id of the column of rows' places in their files, which no file has
 POSITION_ID: Final = -4
+#: id of the first row of a file, and its sequence number; ids of rows and of their last changes, which files may have
+FIRST_ROW: Final = "__iceberg_first_row_id"
+ADDED_AT: Final = "__iceberg_added_at"
+_FIRST_NUMBER: Final = -5
+_ADDED_AT_ID: Final = -6
+ROW_ID_ID: Final = 2147483540
+CHANGED_AT_ID: Final = 2147483539
 #: bytes of a file from which its row groups are splits of their own, and of such a split at least
 _SPLIT_BYTES_MIN: Final = 32 << 20
 _CALL: Final = "read_iceberg"
@@ -75,6 +82,8 @@ class _Place(NamedTuple):
     table: Any
     snapshot: Any
     key: str
+    #: numbers of files that rows have in the column of their file; None: they have its path there
+    numbers: Mapping[str, int] | None
 
 
 def iceberg_scan(
@@ -85,26 +94,49 @@ def iceberg_scan(
     *,
     has_file: bool = False,
     has_place: bool = False,
+    has_ids: bool = False,
+    numbers: Mapping[str, int] | None = None,
 ) -> IcebergScan:
     """Return the sources of a table's snapshot, by a schema of it. Raises: NotYetSupportedError.
 
     paths: of the files that are read, as manifests have them; None: of all.
     has_file, has_place: whether rows have their file, and their place in it, in columns (``merge_action``).
+    has_ids: whether they have all from which their ids come.
+    numbers: of files, by which rows have them in that column; None: by their paths.
     """
+    hidden = [
+        *([_hidden(FILE, pa.string() if numbers is None else pa.int32(), _FILE_ID)] if has_file else []),
+        *([_hidden(POSITION, pa.int64(), POSITION_ID)] if has_place or has_ids else []),
+        *(_ids() if has_ids else []),
+    ]
     with RESTING_COLLECTOR:
-        return _scan(table, snapshot, schema, paths, has_file=has_file, has_place=has_place)
+        return _scan(table, snapshot, schema, paths, hidden, numbers)
+
+
+def _ids() -> list[pa.Field]:
+    return [
+        *id_fields(),
+        _hidden(FIRST_ROW, pa.int64(), _FIRST_NUMBER),
+        _hidden(ADDED_AT, pa.int64(), _ADDED_AT_ID),
+    ]
+
+
+def id_fields() -> list[pa.Field]:
+    """Return the columns of files in which rows from other files have their ids."""
+    return [_hidden(ROW_ID, pa.int64(), ROW_ID_ID), _hidden(CHANGED_AT, pa.int64(), CHANGED_AT_ID)]
 
 
 def _scan(
-    table: Any, snapshot: Any, schema: Any, paths: Collection[str] | None, *, has_file: bool, has_place: bool
+    table: Any,
+    snapshot: Any,
+    schema: Any,
+    paths: Collection[str] | None,
+    asked: Sequence[pa.Field],
+    numbers: Mapping[str, int] | None,
 ) -> IcebergScan:
     plan = planned(table, snapshot, _CALL)
-    place = _Place(table, snapshot, plan.key)
-    arrow_schema = to_arrow(schema, _CALL)
-    if has_file:
-        arrow_schema = arrow_schema.append(_hidden(FILE, pa.string(), _FILE_ID))
-    if has_place:
-        arrow_schema = arrow_schema.append(_hidden(POSITION, pa.int64(), POSITION_ID))
+    place = _Place(table, snapshot, plan.key, numbers)
+    arrow_schema = pa.schema([*to_arrow(schema, _CALL), *asked])
     files = [each for each in plan.files if paths is None or each.file.file_path in paths]
     marked = [each for each in files if each.equality]
     plain = [each for each in files if not each.equality]
@@ -157,7 +189,7 @@ def _found(place: _Place, files: Sequence[PlannedFile], schema: pa.Schema, what:
     paths = [data_path(each.file.file_path) for each in files]
     splits = tuple(split for each, path in zip(files, paths, strict=True) for split in _splits(each, path))
     identities = _identities(place.table.metadata.specs(), schema)
-    facts = (_known(each, identities, schema) for each in files)
+    facts = (_known(each, identities, schema, place.numbers) for each in files)
     known = {path: found for path, found in zip(paths, facts, strict=True) if found}
     name = ".".join(place.table.name()).removeprefix("static-table.")
     options: dict[str, Any] = {
@@ -191,7 +223,10 @@ def _splits(planned_file: PlannedFile, path: str) -> Iterator[SourceSplit]:
 
 
 def _known(
-    planned_file: PlannedFile, identities: Mapping[int, Sequence[_Identity]], schema: pa.Schema
+    planned_file: PlannedFile,
+    identities: Mapping[int, Sequence[_Identity]],
+    schema: pa.Schema,
+    numbers: Mapping[str, int] | None,
 ) -> dict[str, Any]:
     """Return the facts about a file that a task needs beside its columns."""
     file = planned_file.file
@@ -199,13 +234,29 @@ def _known(
     deletes = planned_file.known_deletes()
     if deletes:
         found = {"uri": file.file_path, "deletes": deletes}
-    spec_id, values = planned_file.partition
-    constants = {name: constant_text(values[place], data_type) for place, name, data_type in identities[spec_id]}
+    constants = _constants(planned_file, identities)
     if FILE in schema.names:
-        constants[FILE] = file.file_path
+        constants[FILE] = file.file_path if numbers is None else str(numbers[file.file_path])
+    if FIRST_ROW in schema.names:
+        from engine.iceberg_tables.manifests import FIRST_ROW_ID
+
+        first = file[FIRST_ROW_ID]
+        constants |= {FIRST_ROW: None if first is None else str(first), ADDED_AT: str(planned_file.sequence_number)}
     if SEQUENCE in schema.names:
         constants |= {SEQUENCE: str(planned_file.sequence_number), PARTITION: repr(planned_file.partition)}
     return {**found, "constants": constants} if constants else found
+
+
+def _constants(planned_file: PlannedFile, identities: Mapping[int, Sequence[_Identity]]) -> dict[str, str | None]:
+    """Return the texts of columns that are values of a file's partition, by their names."""
+    spec_id, values = planned_file.partition
+    return {name: constant_text(values[place], data_type) for place, name, data_type in identities[spec_id]}
+
+
+def constants_of(metadata: Any, files: Sequence[PlannedFile], call: str) -> tuple[dict[str, str | None], ...]:
+    """Return the texts of columns that are values of partitions, for each file; () where there are none."""
+    identities = _identities(metadata.specs(), to_arrow(metadata.schema(), call))
+    return tuple(_constants(each, identities) for each in files) if any(identities.values()) else ()
 
 
 def _identities(specs: Mapping[int, Any], schema: pa.Schema) -> dict[int, list[_Identity]]:

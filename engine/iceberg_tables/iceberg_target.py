@@ -14,6 +14,7 @@ Held by: tests/iceberg_tables/test_write_iceberg.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
@@ -22,18 +23,21 @@ import msgspec
 
 from engine.commit.decision import DecidedOutput
 from engine.commit.output_target import OutputTarget
-from engine.commit.staging import StagingOwner, is_dead, this_process
+from engine.commit.staging import StagingOwner, is_left, this_process
 from engine.errors import EngineError, PlanError
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.iceberg_tables.planned_files import data_path
 from engine.iceberg_tables.write_options import WriteOptions, decoded, options_of
 from engine.ids import JobId
-from engine.storage.file_systems import file_system_of, is_folder
+from engine.storage.file_systems import extent_of, file_system_of, is_folder
+from engine.storage.temporary_files import is_left as is_left_temporary
 
 _CALL: Final = "write_iceberg"
 _PREFIX: Final = ".drey-"
 _ENDING: Final = ".json"
+#: name of a note, or of a temporary file of one
+_NOTE: Final = re.compile(r"\.{1,2}drey-([0-9a-f]{32})\.json(?:\.[0-9a-f-]{26})?\Z")
 
 
 class _Note(msgspec.Struct, frozen=True):
@@ -67,14 +71,16 @@ class IcebergTarget(OutputTarget):
         return Staging(f"{output}/data/{job_id}", output, self.name)
 
     def prepare(self, spec: SinkSpec, staging: Staging, job_id: JobId, cluster: str) -> None:
-        """Make the folder, and the note of its owner."""
+        """Make the note of its owner, and the folder."""
         folders = file_system_of(staging.path).folders
         try:
-            made = () if folders is None else folders.make_missing(staging.path)
+            made = () if folders is None else folders.make_missing(staging.path.rpartition("/")[0])
+            owner = msgspec.structs.replace(this_process(), created_parents=made, cluster=cluster)
+            _write(staging, _Note(owner, options_of(spec)))
+            if folders is not None:
+                folders.make(staging.path)
         except OSError as error:
             raise PlanError(f"output {staging.output} cannot be written: {error.strerror or error}") from error
-        owner = msgspec.structs.replace(this_process(), created_parents=made, cluster=cluster)
-        _write(staging, _Note(owner, options_of(spec)))
 
     def adopt(self, staging: Staging, job_id: JobId, cluster: str) -> None:
         """Answer for the folder."""
@@ -113,33 +119,27 @@ class IcebergTarget(OutputTarget):
         after_step("remove note")
 
     def abort(self, staging: Staging, job_id: JobId) -> None:
-        """Remove the folder, unless it was committed."""
+        """Remove the folder, and files of metadata, unless they were committed. Without a note nothing says that."""
         place = _place(staging)
         note = _note(place)
         files = file_system_of(staging.path)
-        if note is None or not _is_committed(note.options, staging, job_id):
-            if note is None and not is_folder(staging.path):
-                return
-            if note is None:
-                return  # without a note nothing says that it was not committed
+        if files.folders is not None:
+            files.folders.remove_left(place.rpartition("/")[0])
+        if note is None:
+            return
+        if not _is_committed(note.options, staging, job_id):
             files.delete_tree(staging.path)
-            files.delete(place)
-            folders = file_system_of(staging.path).folders
-            if folders is not None:
-                folders.remove_empty(note.owner.created_parents[1:])
-        else:
-            files.delete(place)
+        files.delete(place)
+        if files.folders is not None:
+            files.folders.remove_empty(note.owner.created_parents)
 
     def sweep(self, output: str, cluster: str, is_over: Callable[[JobId], bool]) -> None:
         """Remove folders of jobs with which no process goes on."""
         for job_id in list(_noted(output)):
             staging = self.staging(output, job_id)
             note = _note(_place(staging))
-            if note is None:
-                continue
-            is_of_cluster = bool(note.owner.cluster)
-            is_stale = note.owner.cluster == cluster and is_over(job_id) if is_of_cluster else is_dead(note.owner)
-            if is_stale:
+            is_waited_for = note is not None and note.owner.cluster != "" and not is_over(job_id)
+            if self.is_of_cluster(staging, cluster) and not is_waited_for:
                 with suppress(EngineError):  # of a catalog that this process cannot open
                     self.abort(staging, job_id)
 
@@ -148,9 +148,26 @@ class IcebergTarget(OutputTarget):
         return file_system_of(staging.path).find(_place(staging)) is not None
 
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
-        """Return whether the owner belongs to the cluster."""
-        note = _note(_place(staging))
-        return note is not None and note.owner.cluster == cluster != ""
+        """Return whether the owner belongs to the cluster, or is a process of this machine that has ended."""
+        place = _place(staging)
+        note = _note(place)
+        if note is not None:
+            return is_left(note.owner, cluster)
+        folder, _, name = place.rpartition("/")
+        with suppress(OSError):
+            names = [entry.name for entry in file_system_of(folder).entries(folder)]
+            return any(each.startswith(f".{name}.") and is_left_temporary(each) for each in names)
+        return False
+
+    def stagings_in(self, folder: str) -> Iterator[tuple[JobId, Staging]]:
+        """Yield the folders of jobs that are not over, in the tables in a folder."""
+        for table in [entry for entry in file_system_of(folder).entries(folder) if entry.is_folder]:
+            for job_id in _noted(table.path):
+                yield job_id, self.staging(table.path, job_id)
+
+    def extent(self, staging: Staging) -> tuple[int, float | None]:
+        """Return bytes, and the time of the last change."""
+        return extent_of(staging.path)
 
 
 def _deletes_of(output: DecidedOutput, job_id: JobId) -> set[str]:
@@ -160,7 +177,8 @@ def _deletes_of(output: DecidedOutput, job_id: JobId) -> set[str]:
         return set()
     from engine.iceberg_tables.catalog_place import opened
     from engine.iceberg_tables.planned_files import planned
-    from engine.iceberg_tables.table_commit import DELETES, snapshot_of_job
+    from engine.iceberg_tables.snapshot_files import snapshot_of_job
+    from engine.iceberg_tables.table_commit import DELETES
 
     names = {entry.name for entry in files.entries(output.staging) if entry.name.startswith(DELETES)}
     if not names:
@@ -191,26 +209,27 @@ def _note(place: str) -> _Note | None:
 
 
 def _noted(output: str) -> Iterator[JobId]:
-    """Yield the jobs with a note at a table."""
+    """Yield the jobs with a note at a table, or with what a process has left of one."""
     folder = f"{output}/data"
-    with suppress(OSError, ValueError):
-        for entry in file_system_of(folder).entries(folder):
-            if entry.name.startswith(_PREFIX) and entry.name.endswith(_ENDING):
-                yield JobId(entry.name.removeprefix(_PREFIX).removesuffix(_ENDING))
+    with suppress(OSError):
+        found = [_NOTE.match(entry.name) for entry in file_system_of(folder).entries(folder)]
+        yield from (JobId(each) for each in sorted({each[1] for each in found if each is not None}))
 
 
 def _is_committed(options: WriteOptions, staging: Staging, job_id: JobId) -> bool:
     """Return whether the table has the job's snapshot, or a file of its folder. Raises what the catalog does."""
     from engine.iceberg_tables.catalog_place import opened
     from engine.iceberg_tables.planned_files import planned
-    from engine.iceberg_tables.table_commit import snapshot_of_job
+    from engine.iceberg_tables.snapshot_files import snapshot_of_job
     from engine.iceberg_tables.tables import placed_errors
+    from engine.iceberg_tables.uncommitted_metadata import remove_uncommitted
 
     with placed_errors(_CALL, options.table):
         catalog = opened(options.catalog, _CALL)
-        if not catalog.table_exists(options.table):
+        table = catalog.load_table(options.table) if catalog.table_exists(options.table) else None
+        remove_uncommitted(table, options.location, str(job_id))
+        if table is None:
             return False
-        table = catalog.load_table(options.table)
         if snapshot_of_job(table, str(job_id)) is not None:
             return True
         plan = planned(table, table.metadata.current_snapshot(), _CALL)

@@ -71,9 +71,14 @@ class IcebergWriter:
         self._merged = MergedRows(schema) if is_merge else None
         self._required = options.required
         self._uuids = options.uuids
-        self._schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(options.schema_ipc))
-        self._collector: Collector = Collector(options) if former is None else former._collector
-        self._nans = {field.name: (field_id(field), 0) for field in self._schema if pa.types.is_floating(field.type)}
+        if former is None:
+            self._schema: pa.Schema = pa.ipc.read_schema(pa.py_buffer(options.schema_ipc))
+            self._collector: Collector = Collector(options)
+            floats = [field for field in self._schema if pa.types.is_floating(field.type)]
+            self._nans = {field.name: (field_id(field), 0) for field in floats}
+        else:  # of ten thousand files each would take as long as writing its rows
+            self._schema, self._collector = former._schema, former._collector
+            self._nans = {name: (number, 0) for name, (number, _) in former._nans.items()}
         codec, wanted = spec.compression or "zstd", spec.target_file_bytes
         known = None if former is None else former._file
         self._file: ParquetWriter = ParquetWriter(

@@ -3,6 +3,7 @@
     require("read_iceberg")      pyiceberg is there, in a version whose plans leave out no file that has rows
 
 Held by: tests/iceberg_tables/test_read_iceberg.py
+Held by: tests/memory/test_library_bytes.py
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Final
 
 from engine.errors import ConfigurationError
 
+#: bytes that pyiceberg and what it brings take once a table has been written and read
+PYICEBERG_BYTES: Final = 60 << 20
 _VERSION_MIN: Final = (0, 12)
 _ADVICE: Final = "install it: pip install 'drey-engine[iceberg]'"
 

@@ -1,6 +1,7 @@
 """Manifests of a snapshot with all fields of their entries, also those that pyiceberg's own calls leave out.
 
-    entries_of(io, manifest) -> entries that are not deleted, with the sequence numbers that they inherit
+    manifests_of(io, snapshot) -> manifests
+    entries_of(io, manifest) -> entries that are not deleted, with the numbers that they inherit
     EntryWriter(...)         writes a manifest of data files, or of deletes
     data_file_of(**values)   a file as entries have it
 
@@ -28,8 +29,23 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
 )
 
+from engine.iceberg_tables.third_version import first_row_of
+
 #: the version whose fields entries have in memory
 LAYOUT: Final = 3
+#: place of the id of a data file's first row among its fields
+FIRST_ROW_ID: Final = 16
+
+
+def manifests_of(io: Any, snapshot: Any) -> list[ManifestFile]:
+    """Return the manifests of a snapshot."""
+    with AvroFile[ManifestFile](
+        io.new_input(snapshot.manifest_list),
+        manifests.MANIFEST_LIST_FILE_SCHEMAS[LAYOUT],
+        read_types={-1: ManifestFile, 508: manifests.PartitionFieldSummary},
+        read_enums={517: ManifestContent},
+    ) as found:
+        return list(found)
 
 
 def entries_of(io: Any, manifest: ManifestFile) -> list[ManifestEntry]:
@@ -40,11 +56,18 @@ def entries_of(io: Any, manifest: ManifestFile) -> list[ManifestEntry]:
         read_types={-1: ManifestEntry, 2: DataFile},
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as found:
-        return [
+        left = [
             manifests._inherit_from_manifest(entry, manifest)
             for entry in found
             if entry.status != ManifestEntryStatus.DELETED
         ]
+    row_id = first_row_of(manifest)
+    if row_id is not None and manifest.content == ManifestContent.DATA:
+        for entry in left:
+            if entry.data_file[FIRST_ROW_ID] is None:
+                entry.data_file[FIRST_ROW_ID] = row_id
+                row_id += entry.data_file.record_count
+    return left
 
 
 def data_file_of(spec_id: int, **values: Any) -> DataFile:

@@ -119,8 +119,10 @@ def kept_plan(key: str) -> tuple[Any, FilePlan] | None:
 def _entries(table: Any, snapshot: Any, call: str) -> Iterator[PlannedFile]:
     if snapshot is None:
         return
+    from engine.iceberg_tables.manifests import manifests_of
+
     with ThreadPoolExecutor(_MANIFEST_THREADS, "manifest") as threads:
-        for entries in threads.map(partial(_entries_of, table.io), snapshot.manifests(table.io)):
+        for entries in threads.map(partial(_entries_of, table.io), manifests_of(table.io, snapshot)):
             for each in entries:
                 _check(each.file, call)
                 yield each

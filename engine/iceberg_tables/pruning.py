@@ -1,6 +1,7 @@
 """Files of a source that are left out while a job is planned, by what manifests say, and samples of the others.
 
     bounds(spec, names) -> pa.Table                       a row for each split; None where the plan of files is gone
+    files_between(metadata, files, {"x": (1, 9)}, call)   those that may have a row with such values
     without_other_buckets(source, schema, predicate)      of ``id = 7`` the files of its bucket alone
     with_sample(source, schema, names, ...)               as Parquet's, of files that have columns as the table does
 
@@ -10,7 +11,7 @@ Held by: tests/iceberg_tables/test_pruning.py
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,12 +20,12 @@ import pyarrow as pa
 
 from engine.errors import EngineError
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.formats.split_pruning import with_splits
+from engine.formats.split_pruning import may_be_between, with_splits
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, conjuncts
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import FormatSource, ParquetSource, SourceSplit, SourceStatistics
-from engine.iceberg_tables.arrow_types import field_id
+from engine.iceberg_tables.arrow_types import field_id, to_arrow
 from engine.iceberg_tables.bounds import file_bounds
 from engine.iceberg_tables.file_columns import FileColumns
 from engine.iceberg_tables.planned_files import PlannedFile, data_path, kept_plan
@@ -50,6 +51,14 @@ def bounds(spec: FormatSource, names: Sequence[str]) -> pa.Table | None:
     table = file_bounds(metadata, [files[path] for path in paths], schema, names)
     places = {path: index for index, path in enumerate(paths)}
     return table if len(paths) == len(spec.splits) else table.take([places[split.path] for split in spec.splits])
+
+
+def files_between(
+    metadata: Any, files: Sequence[PlannedFile], between: Mapping[str, tuple[Any, Any]], call: str
+) -> list[PlannedFile]:
+    """Return the files that may have rows with values of columns between the lowest and the highest."""
+    known = file_bounds(metadata, files, to_arrow(metadata.schema(), call), list(between))
+    return [each for each, may in zip(files, may_be_between(known, between).to_pylist(), strict=True) if may]
 
 
 def _planned(spec: FormatSource) -> tuple[Any, dict[str, PlannedFile]] | None:

@@ -33,7 +33,7 @@ from engine.storage.file_systems import file_system_of
 
 _PATH: Final = "file_path"
 _POSITION: Final = "pos"
-_MAGIC: Final = b"\xd1\xd3\x39\x64"
+VECTOR_MAGIC: Final = b"\xd1\xd3\x39\x64"
 _NONE: Final = pa.array([], pa.int64())
 
 
@@ -75,7 +75,7 @@ def _of_vector(path: str, offset: int, size: int) -> pa.Array:
         blob = file.read_at(offset, size)
     length = int.from_bytes(blob[:4], "big")
     inner, crc = blob[4 : 4 + length], blob[4 + length : 8 + length]
-    if len(crc) < 4 or inner[:4] != _MAGIC or zlib.crc32(inner) != int.from_bytes(crc, "big"):
+    if len(crc) < 4 or inner[:4] != VECTOR_MAGIC or zlib.crc32(inner) != int.from_bytes(crc, "big"):
         raise DataError(f"file {path}: the deletion vector at byte {offset} is damaged")
     count, rest = int.from_bytes(inner[4:12], "little"), inner[12:]
     found = []

@@ -1,7 +1,6 @@
 """The commit of a job's data files to a table: once for each job, however often it is repeated.
 
     committed(options, folder, files, job_id, mode) -> snapshot id
-    snapshot_of_job(table, job_id)                  -> the snapshot that a job has committed, None before
     facts_of(options, files, snapshot id)           -> what a rewrite says of itself
 
     append                  the files are added
@@ -22,10 +21,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
+import msgspec
 from pyiceberg.exceptions import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -45,9 +45,10 @@ from engine.errors import JobExecutionError
 from engine.iceberg_tables.catalog_place import opened
 from engine.iceberg_tables.concurrent_changes import checked_files
 from engine.iceberg_tables.delete_files import delete_files, with_former
-from engine.iceberg_tables.file_statistics import data_file, decoded_statistics
-from engine.iceberg_tables.planned_files import only_path
-from engine.iceberg_tables.snapshot_files import JOB_ID, FileChange, SnapshotFiles
+from engine.iceberg_tables.file_statistics import FileStatistics, NewFiles, decoded_statistics, patched_data_file
+from engine.iceberg_tables.planned_files import PlannedFile, only_path
+from engine.iceberg_tables.snapshot_files import FileChange, SnapshotFiles, snapshot_of_job
+from engine.iceberg_tables.third_version import VERSION, creating, writing
 from engine.iceberg_tables.write_options import Rewrite, WriteOptions
 
 #: begin of the names of files of deletes that a commit writes
@@ -62,7 +63,7 @@ def committed(options: WriteOptions, folder: str, files: Sequence[DecidedFile], 
     """Commit files of a job, if that has not been done; return the snapshot. Raises: JobExecutionError."""
     if options.rewrite is not None and not _changes(options.rewrite, files):
         return -1 if options.rewrite.snapshot_id is None else options.rewrite.snapshot_id
-    catalog = opened(options.catalog, _CALL)
+    catalog = writing_if_third(options)
     for attempt in range(_TRIES):
         table = _table(catalog, options.table)
         known = None if table is None else snapshot_of_job(table, job_id)
@@ -88,18 +89,17 @@ def committed(options: WriteOptions, folder: str, files: Sequence[DecidedFile], 
     )
 
 
+def writing_if_third(options: WriteOptions) -> Any:
+    """Return the catalog of a table, able to commit to it."""
+    catalog = opened(options.catalog, _CALL)
+    return writing(catalog) if options.properties.get("format-version") == str(VERSION) else catalog
+
+
 def _table(catalog: Any, name: str) -> Any:
     try:
         return catalog.load_table(name)
     except NoSuchTableError:
         return None
-
-
-def snapshot_of_job(table: Any, job_id: str) -> int | None:
-    """Return the snapshot that a job has committed, None where there is none."""
-    found = (each for each in reversed(table.metadata.snapshots) if each.summary and each.summary.get(JOB_ID) == job_id)
-    snapshot = next(found, None)
-    return None if snapshot is None else int(snapshot.snapshot_id)
 
 
 def _commit(
@@ -115,24 +115,28 @@ def _commit(
     spec = PartitionSpec.model_validate_json(options.partition_json)
     order = SortOrder.model_validate_json(options.sort_json)
     if table is None:
-        transaction = catalog.create_table_transaction(
-            options.table, schema, options.location, spec, order, options.properties
+        transaction = creating(
+            # It takes the version out of what it is given.
+            catalog.create_table_transaction(
+                options.table, schema, options.location, spec, order, dict(options.properties)
+            )
         )
     else:
         transaction = table.transaction()
     metadata = transaction.table_metadata
     _check(metadata, schema, spec, options)
     number = order.order_id if order.order_id else None
-    added = [data_file(f"{folder}/{file.name}", file, number, spec, schema) for file in files if file.row_count]
-    if options.rewrite is not None:
-        change = _rewritten(table, options.rewrite, folder, added, files)
+    rewrite = None if options.rewrite is None else _with_replaced(options.rewrite, files, options.table)
+    new = NewFiles(folder, files, number, spec, schema)
+    if rewrite is not None:
+        change = _rewritten(table, rewrite, folder, new, files)
     elif mode == "overwrite":
-        change = FileChange(added, lambda _: True, drops_deletes=True)
+        change = FileChange((), new, lambda _: True, drops_deletes=True)
     elif mode == "overwrite_partitions":
-        gone = {tuple(each.partition._data) for each in added}
-        change = FileChange(added, lambda file: file.spec_id == spec.spec_id and tuple(file.partition._data) in gone)
+        gone = {tuple(each.partition._data) for each in new}
+        change = FileChange((), new, lambda file: file.spec_id == spec.spec_id and tuple(file.partition._data) in gone)
     else:
-        change = FileChange(added)
+        change = FileChange((), new)
     producer = SnapshotFiles(change, transaction, job_id)
     producer.commit()
     transaction.commit_transaction()
@@ -140,13 +144,16 @@ def _commit(
 
 
 def _rewritten(
-    table: Any, rewrite: Rewrite, folder: str, added: Sequence[DataFile], files: Sequence[DecidedFile]
+    table: Any, rewrite: Rewrite, folder: str, new: Iterable[DataFile], files: Sequence[DecidedFile]
 ) -> FileChange:
     """Return the change of files and of deleted rows. Raises: JobExecutionError (other writers)."""
     places = _deleted_places(files)
     there = checked_files(table, rewrite, places)
+    patched = _patched(table.metadata, rewrite, folder, files, there) if rewrite.patched_files else ()
     deletes = [with_former(there[path], found) for path, found in places.items()]
-    new = delete_files(folder, f"{DELETES}{uuid4().hex}", deletes)
+    written = delete_files(
+        folder, f"{DELETES}{uuid4().hex}", deletes, as_vectors=table.metadata.format_version >= VERSION
+    )
     removed, marked = {*rewrite.removed}, {*places}
 
     def is_gone(file: DataFile) -> bool:
@@ -160,13 +167,50 @@ def _rewritten(
     is_appended = not (removed or marked)
     drops = any(there[path].has_position_deletes for path in (*removed, *marked))
     return FileChange(
-        [*added, *new], None if is_appended else is_gone, drops_deletes=drops, changes_data=rewrite.changes_data
+        [*patched, *written],
+        new,
+        None if is_appended else is_gone,
+        drops_deletes=drops,
+        changes_data=rewrite.changes_data,
     )
+
+
+def _with_replaced(rewrite: Rewrite, files: Sequence[DecidedFile], name: str) -> Rewrite:
+    """Return a rewrite with the files in whose place others are. Raises: JobExecutionError (a row changes twice)."""
+    if not rewrite.patched_files:
+        return rewrite
+    told = [found for file in files if (found := decoded_statistics(file)).replaces]
+    removed = tuple(sorted(each.replaces for each in told))
+    if len({*removed}) < len(removed) or any(each.is_ambiguous for each in told):
+        raise JobExecutionError(
+            f"table {name}: rows of the source have the same key as one row of the table, or were others when they"
+            " were read again; nothing was changed"
+        )
+    return msgspec.structs.replace(rewrite, removed=removed)
+
+
+def _patched(
+    metadata: Any, rewrite: Rewrite, folder: str, files: Sequence[DecidedFile], there: Mapping[str, PlannedFile]
+) -> Iterator[DataFile]:
+    """Yield the files that are in the place of others; one whose rows have all gone has none."""
+    changed = {metadata.schema().find_field(name).field_id for name in rewrite.patched_columns}
+    orders = {each.order_id: {field.source_id for field in each.fields} for each in metadata.sort_orders}
+    for file in files:
+        path = decoded_statistics(file).replaces
+        if path and file.row_count:
+            former = there[path].file
+            keeps_order = not changed & orders.get(former.sort_order_id, set())
+            yield patched_data_file(f"{folder}/{file.name}", file, former, keeps_order=keeps_order)
 
 
 def _changes(rewrite: Rewrite, files: Sequence[DecidedFile]) -> bool:
     """Return whether the table is another one after a rewrite."""
-    return bool(rewrite.removed) or any(file.row_count or decoded_statistics(file).deleted for file in files)
+    told = (decoded_statistics(file) for file in files if not file.row_count)
+    return bool(rewrite.removed or any(file.row_count for file in files) or any(_has_change(each) for each in told))
+
+
+def _has_change(told: FileStatistics) -> bool:
+    return bool(told.deleted or told.replaces)
 
 
 def _deleted_places(files: Sequence[DecidedFile]) -> dict[str, BitMap64]:
@@ -186,7 +230,7 @@ def facts_of(options: WriteOptions, files: Sequence[DecidedFile], snapshot_id: i
         "version": snapshot_id,
         "rows": sum(file.row_count for file in files),
         "files_added": sum(file.row_count > 0 for file in files),
-        "files_removed": len(options.rewrite.removed),
+        "files_removed": len(options.rewrite.removed) + sum(bool(decoded_statistics(file).replaces) for file in files),
     }
     for file in files:
         for name, count in decoded_statistics(file).counts.items():

@@ -5,6 +5,8 @@ Held by: tests/iceberg_tables/test_write_iceberg.py
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from engine.graph.source_spec import SinkSpec
@@ -24,6 +26,16 @@ class Rewrite(msgspec.Struct, frozen=True, omit_defaults=True):
     changes_data: bool = True
     #: lowest and highest value of columns in rows that the job has looked for, as texts of Arrow; (): it looked at all
     looked_for: tuple[tuple[str, str, str], ...] = ()
+    #: files that rows name by their place in here, and that are written anew with these rows
+    patched_files: tuple[str, ...] = ()
+    #: columns in which such rows are others then
+    patched_columns: tuple[str, ...] = ()
+    #: flag of such rows that may be deleted
+    patch_deletes: bool = False
+    #: texts of the values that columns have which such a file may lack, by the names of columns; (): all have theirs
+    constants: tuple[dict[str, str | None], ...] = ()
+    #: bytes of a file of new rows beside such files
+    new_bytes: int = 0
 
 
 class WriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,6 +68,7 @@ def options_of(spec: SinkSpec) -> WriteOptions:
     return decoded(spec.options)
 
 
+@lru_cache(maxsize=4)
 def decoded(text: str) -> WriteOptions:
     """Return options from their JSON."""
     return msgspec.json.decode(text, type=WriteOptions)

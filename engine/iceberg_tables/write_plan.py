@@ -5,7 +5,7 @@
     plan.columns     columns of the files: name, type, and whether rows have them
     plan.hidden      partition columns to be computed: name, source, transform, width
     plan.sort_by     columns in whose order the rows of a partition are
-    rewrite_plan(name, catalog, metadata)             of rows that take the place of others
+    rewrite_plan(name, catalog, metadata, stores)     of rows that take the place of others
 
     partition_by     "day(ts)", "bucket(16, id)", "truncate(10, name)", "year(d)", "month(d)", "hour(ts)", "city"
 
@@ -25,11 +25,19 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.common_type import common_type
+from engine.files.store_access import StoreAccess
 from engine.iceberg_tables.arrow_types import FIELD_ID, to_arrow
 from engine.iceberg_tables.catalog_place import described
 from engine.iceberg_tables.iceberg_types import iceberg_schema
 from engine.iceberg_tables.planned_files import data_path
-from engine.iceberg_tables.tables import placed_errors
+from engine.iceberg_tables.table_properties import (
+    check_properties,
+    check_same,
+    codec_of,
+    measured_columns,
+    target_bytes,
+)
+from engine.iceberg_tables.tables import check_name, open_table, placed_errors
 from engine.iceberg_tables.write_options import WriteOptions
 from engine.storage.file_systems import LOCAL, file_system_of
 
@@ -38,7 +46,6 @@ _MODES: Final = ("error", "overwrite", "append", "overwrite_partitions")
 _TERM: Final = re.compile(r"\s*([A-Za-z]+?)s?\s*\(\s*(?:(\d+)\s*,\s*)?(.+?)\s*\)\s*\Z")
 _TRANSFORMS: Final = ("bucket", "truncate", "year", "month", "day", "hour", "identity", "void")
 _SUFFIXES: Final = {"truncate": "trunc", "void": "null"}
-_TARGET_BYTES: Final = 512 << 20
 
 
 class WriteRequest(NamedTuple):
@@ -50,6 +57,7 @@ class WriteRequest(NamedTuple):
     partition_by: Sequence[str] | None
     sort_by: Sequence[str] | None
     properties: Mapping[str, str]
+    stores: StoreAccess
 
 
 class Hidden(NamedTuple):
@@ -69,30 +77,35 @@ class WritePlan(NamedTuple):
     hidden: tuple[Hidden, ...]
     sort_by: tuple[str, ...]
     target_file_bytes: int
+    #: compression of files, and its level
+    codec: tuple[str, int | None]
 
 
 def write_plan(request: WriteRequest, schema: pa.Schema) -> WritePlan:
     """Return the plan of a write. Raises: PlanError, SchemaError, ConfigurationError, NotYetSupportedError."""
     if request.mode not in _MODES:
         raise ConfigurationError(f"{_CALL}: mode={request.mode!r}: choose one of {', '.join(_MODES)}")
-    place, catalog = described(request.catalog, _CALL)
+    check_name(request.table, _CALL)
+    check_properties(request.properties, f"{_CALL}({request.table!r})")
+    place, catalog = described(request.catalog, request.stores)
     with placed_errors(_CALL, request.table):
         is_there = catalog.table_exists(request.table)
         if is_there and request.mode == "error":
             raise PlanError(f"{_CALL}({request.table!r}): the table is there; pass mode='append' or 'overwrite'")
-        metadata = catalog.load_table(request.table).metadata if is_there else _new_metadata(catalog, request, schema)
+        metadata = _known_metadata(catalog, request) if is_there else _new_metadata(catalog, request, schema)
+        open_table(metadata, request.stores)
         return _plan(request, schema, metadata, place, is_there=is_there)
 
 
-def rewrite_plan(name: str, catalog: Any, metadata: Any, call: str) -> WritePlan:
+def rewrite_plan(name: str, catalog: Any, metadata: Any, stores: StoreAccess) -> WritePlan:
     """Return the plan of rows that are written in a table's own form, with what it sorts by."""
-    place, _ = described(catalog, call)
-    request = WriteRequest(name, catalog, "rewrite", None, None, {})
-    return _plan(request, to_arrow(metadata.schema(), call), metadata, place, is_there=True)
+    place, _ = described(catalog, stores)
+    request = WriteRequest(name, catalog, "rewrite", None, None, {}, stores)
+    return _plan(request, to_arrow(metadata.schema(), stores.call), metadata, place, is_there=True)
 
 
 def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, is_there: bool) -> WritePlan:
-    if metadata.format_version > 2:
+    if metadata.format_version > 3:
         raise NotYetSupportedError(
             f"{_CALL}({request.table!r}): a table of version {metadata.format_version}, written by pyiceberg,"
         )
@@ -111,6 +124,7 @@ def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, 
     arrow_schema = to_arrow(schema, _CALL)
     required = tuple(field.name for field in schema.fields if field.required)
     _check_rows(request.table, rows, arrow_schema, required)
+    _check_defaults(request, rows, schema)
     terms = _spec_terms(spec, schema)
     hidden = tuple(
         Hidden(f"__partition_{index}", source, transform, width)
@@ -130,10 +144,20 @@ def _plan(request: WriteRequest, rows: pa.Schema, metadata: Any, place: Any, *, 
         required=required,
         uuids=tuple(field.name for field in schema.fields if str(field.field_type) == "uuid"),
     )
-    size = int(metadata.properties.get("write.target-file-size-bytes", _TARGET_BYTES))
-    return WritePlan(
-        options, pa.schema([pa.field(each.name, each.type) for each in arrow_schema]), hidden, sort_by, size
-    )
+    text = f"{_CALL}({request.table!r})"
+    measured_columns(metadata.properties, text)
+    size, codec = target_bytes(metadata.properties, text), codec_of(metadata.properties, text)
+    columns = pa.schema([pa.field(each.name, each.type) for each in arrow_schema])
+    return WritePlan(options, columns, hidden, sort_by, size, codec)
+
+
+def _known_metadata(catalog: Any, request: WriteRequest) -> Any:
+    from engine.iceberg_tables.third_version import check_known
+
+    table = catalog.load_table(request.table)
+    check_known(table, _CALL)
+    check_same(request.properties, table.metadata, f"{_CALL}({request.table!r})")
+    return table.metadata
 
 
 def _unsorted() -> Any:
@@ -158,10 +182,6 @@ def _new_metadata(catalog: Any, request: WriteRequest, rows: pa.Schema) -> Any:
     from pyiceberg.transforms import IdentityTransform, parse_transform
 
     namespace = Catalog.namespace_from(request.table)
-    if not namespace:
-        raise ConfigurationError(
-            f"{_CALL}({request.table!r}): a table's name has its namespace before it: 'sales.orders'"
-        )
     if not catalog.namespace_exists(namespace):
         name, folder = ".".join(namespace), getattr(catalog, "folder", "")
         advice = f"catalog.create_namespace({name!r})"
@@ -170,7 +190,7 @@ def _new_metadata(catalog: Any, request: WriteRequest, rows: pa.Schema) -> Any:
         raise PlanError(f"{_CALL}({request.table!r}): there is no namespace {name!r}; make it: {advice}")
     schema = assign_fresh_schema_ids(iceberg_schema(rows, _CALL))
     ids = {field.name: field.field_id for field in schema.fields}
-    fields = []
+    fields: list[Any] = []
     for index, (transform, width, source) in enumerate(_terms(request.partition_by or ())):
         if source not in ids:
             raise SchemaError(f"{_CALL}: partition_by: there is no column {source!r}; there are {', '.join(ids)}")
@@ -181,13 +201,22 @@ def _new_metadata(catalog: Any, request: WriteRequest, rows: pa.Schema) -> Any:
                 f"{_CALL}: partition_by: {transform} has no values for column {source!r}, which is {kind}"
             )
         name = source if transform == "identity" else f"{source}_{_SUFFIXES.get(transform, transform)}"
+        if name in {each.name for each in fields} or (name != source and name in ids):
+            raise ConfigurationError(
+                f"{_CALL}: partition_by={list(request.partition_by or ())!r}: two terms, or a term and a column, have"
+                f" the name {name!r}; leave one out"
+            )
         fields.append(PartitionField(ids[source], 1000 + index, found, name))
     for name in request.sort_by or ():
         if name not in ids:
             raise SchemaError(f"{_CALL}: sort_by: there is no column {name!r}; there are {', '.join(ids)}")
     order = SortOrder(*[SortField(ids[name], IdentityTransform()) for name in request.sort_by or ()])
-    transaction = catalog.create_table_transaction(
-        request.table, schema, None, PartitionSpec(*fields), order, dict(request.properties)
+    from engine.iceberg_tables.third_version import creating
+
+    transaction = creating(
+        catalog.create_table_transaction(
+            request.table, schema, None, PartitionSpec(*fields), order, dict(request.properties)
+        )
     )
     return transaction.table_metadata
 
@@ -265,7 +294,17 @@ def _check_rows(table: str, rows: pa.Schema, columns: pa.Schema, required: Seque
         if not _fits(field.type, wanted):
             raise SchemaError(
                 f"{_CALL}({table!r}): column {field.name!r} is {field.type}, and {wanted} in the table; cast it:"
-                f" .cast({{{field.name!r}: ...}})"
+                f" .with_columns({field.name}=col({field.name!r}).cast(...))"
+            )
+
+
+def _check_defaults(request: WriteRequest, rows: pa.Schema, schema: Any) -> None:
+    """Raise SchemaError for rows without a column for which the table says what is written then."""
+    for field in schema.fields:
+        if getattr(field, "write_default", None) is not None and field.name not in rows.names:
+            raise SchemaError(
+                f"{_CALL}({request.table!r}): the rows have no column {field.name!r}, which is {field.write_default!r}"
+                f" by default; add it: .with_columns({field.name}=lit(...))"
             )
 
 

@@ -96,6 +96,12 @@ class InputEdges(_Edges, SubtaskInput):
             parts = self._parts(self.first_producer + number)
         return ExecutionEdge(self.job_edge, self.partitions[number], self.consumer, begin, self._count, parts)
 
+    @property
+    def reads(self) -> list[Sequence[tuple[int, tuple[int, int]]]]:
+        """The subpartitions and parts that each edge reads; one entry: all of them read the same."""
+        is_same = self._begin >= 0 and self._count == 1 and not self.job_edge.shares
+        return [self.edge(0).channels] if is_same else super().reads
+
     def _parts(self, producer_index: int) -> tuple[tuple[int, tuple[int, int]], ...]:
         """Return the parts of a producer that are read where subpartitions are cut."""
         shares = self.job_edge.shares[self.consumer.subtask_index]

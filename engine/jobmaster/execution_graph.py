@@ -90,7 +90,7 @@ class ExecutionGraph:
         last = vertex.current
         if last.state is ExecutionState.FINISHED:
             self._finished_count -= 1
-        vertex.prior.append(last)
+        vertex.prior += (last,)
         attempt = last.attempt
         vertex.current = Execution(
             ExecutionAttemptId.create(attempt.vertex, attempt.subtask_index, attempt.attempt_number + 1)

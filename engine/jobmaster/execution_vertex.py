@@ -14,7 +14,6 @@ Held by: tests/jobmaster/test_execution_graph.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import msgspec
 
@@ -121,15 +120,20 @@ class SubtaskInput(Sequence[ExecutionEdge]):
     #: partitions that the edges lead to, in their order; not to be changed
     partitions: list[IntermediateResultPartition]
 
+    @property
+    def reads(self) -> list[Sequence[tuple[int, tuple[int, int]]]]:
+        """The subpartitions and parts that each edge reads; one entry: all of them read the same."""
+        return [edge.channels for edge in self]
 
-class ExecutionVertex(msgspec.Struct, eq=False, dict=True):
+
+class ExecutionVertex(msgspec.Struct, eq=False):
     """One subtask."""
 
     job_vertex: JobVertex
     subtask_index: int
     splits: tuple[SourceSplit, ...]
     current: Execution
-    prior: list[Execution] = msgspec.field(default_factory=list)
+    prior: tuple[Execution, ...] = ()
     partitions: list[IntermediateResultPartition] = msgspec.field(default_factory=list)
     #: edges of each JobEdge of the vertex, in the order of ``job_vertex.inputs``
     inputs: list[SubtaskInput] = msgspec.field(default_factory=list)
@@ -144,14 +148,13 @@ class ExecutionVertex(msgspec.Struct, eq=False, dict=True):
         """Name for people: ``join (1/4)``."""
         return f"{self.job_vertex.name} ({self.subtask_index + 1}/{self.job_vertex.parallelism})"
 
-    @cached_property
-    def pipelined_producers(self) -> list[ExecutionVertex]:
-        """Subtasks whose PIPELINED output this one reads; asked for when the graph is complete."""
+    @property
+    def pipelined_inputs(self) -> list[list[IntermediateResultPartition]]:
+        """PIPELINED partitions that it reads, by input; all readers of a whole result have one list in common."""
         return [
-            partition.producer
+            edges.partitions
             for edges in self.inputs
-            for partition in edges.partitions
-            if partition.data_set.result_type.is_pipelined
+            if edges.partitions and edges.partitions[0].data_set.result_type.is_pipelined
         ]
 
     @property

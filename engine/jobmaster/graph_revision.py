@@ -61,7 +61,6 @@ def _disconnect(vertex: ExecutionJobVertex) -> None:
             for partition in edges.partitions:
                 partition.consumers = ()
         subtask.inputs.clear()
-        subtask.__dict__.pop("pipelined_producers", None)
 
 
 def _replace(graph: ExecutionGraph, vertex: ExecutionJobVertex, job_graph: JobGraph) -> None:

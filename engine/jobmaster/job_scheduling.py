@@ -108,13 +108,18 @@ class JobScheduling:
         facts, scheduler = self._facts, self._facts.scheduler
         unwritten = {id(region) for regions in self._unwritten.values() for region in regions}
         descriptors = []
+        begun: set[int] = set()
         for vertex in scheduler.deployable():
             region = scheduler.region_of(vertex)
             if id(region) in unwritten:
                 continue
             try:
+                if id(region) not in begun:
+                    begun.add(id(region))
+                    region.described.begin()
+                staging = facts.staging or {}
                 task = build_descriptor(
-                    vertex, facts.graph.job_graph, region.subtasks, facts.staging or {}, facts.held_states
+                    vertex, facts.graph.job_graph, region.subtasks, staging, facts.held_states, region.described
                 )
             except MemoryBudgetError as error:
                 return refused(vertex, error)

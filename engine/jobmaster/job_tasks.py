@@ -28,6 +28,7 @@ from engine.jobmaster.job_instruction import Cancel, Instruction, ReviseOutputs,
 from engine.jobmaster.job_links import JobLinks
 from engine.jobmaster.partition_tracker import partitions_to_release
 from engine.jobmaster.repeated_failure import RepeatedFailure
+from engine.jobmaster.scheduler import PRODUCING
 from engine.jobmaster.stall_watch import StallWatch
 
 _log = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ class JobTasks:
         facts = self._facts
         vertex = facts.graph.update(report, facts.clock)
         self._stall.moved()
+        if vertex is not None and vertex.current.state in PRODUCING:
+            facts.scheduler.produces(vertex)
         if vertex is not None and vertex.current.state.is_terminal:
             facts.scheduler.subtask_ended(vertex, facts.pool)
             times = {state.value: time_ms for state, time_ms in vertex.current.timestamps_ms.items()}

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -29,12 +30,14 @@ from engine.adaptive.order import waits
 from engine.clock import Clock
 from engine.graph.pipelined_regions import pipelined_regions
 from engine.ids import JobVertexId
+from engine.jobmaster.deployment import Described
 from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 
-_PRODUCING = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
+#: states of a subtask from which others read
+PRODUCING: Final = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
 
 
 class RegionState(StrEnum):
@@ -58,6 +61,30 @@ class SchedulingRegion(msgspec.Struct, eq=False):
     #: number of the pool's request for its slots
     request_id: int | None = None
     slots: tuple[AllocatedSlot, ...] = msgspec.field(default_factory=tuple)
+    #: subtasks that may still be SCHEDULED and be deployable
+    unsent: list[ExecutionVertex] = msgspec.field(default_factory=list)
+    #: others by the name of a PIPELINED producer that does not run yet
+    blocked: dict[tuple[JobVertexId, int], list[ExecutionVertex]] = msgspec.field(default_factory=dict)
+    #: parts that descriptors of its subtasks have in common
+    described: Described = msgspec.field(default_factory=Described)
+    #: number of subtasks, from the first one on, that are known to have ended
+    ended_count: int = 0
+
+    def run(self, slots: tuple[AllocatedSlot, ...]) -> None:
+        """Have the slots of a running region, whose subtasks may be deployed."""
+        self.slots = slots
+        self.state = RegionState.RUNNING
+        self.unsent = list(self.subtasks)
+        self.blocked = {}
+        self.described = Described()
+        self.ended_count = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all subtasks of a running region have."""
+        while self.ended_count < len(self.subtasks) and self.subtasks[self.ended_count].current.state.is_terminal:
+            self.ended_count += 1
+        return self.ended_count == len(self.subtasks)
 
     @property
     def is_ready(self) -> bool:
@@ -108,8 +135,7 @@ class Scheduler:
             slots = pool.take(region.slot_count, region.request_id)
             if slots is None:
                 continue
-            region.slots = slots
-            region.state = RegionState.RUNNING
+            region.run(slots)
             place: dict[JobVertexId, int] = defaultdict(int)
             for vertex in region.subtasks:
                 vertex.current.slot = slots[place[vertex.job_vertex.id]]
@@ -129,8 +155,7 @@ class Scheduler:
         slots = {
             subtask.current.slot.allocation_id: subtask.current.slot for subtask in subtasks if subtask.current.slot
         }
-        region.slots = tuple(slots.values())
-        region.state = RegionState.RUNNING
+        region.run(tuple(slots.values()))
         self._not_started.remove(region)
         self._running.append(region)
 
@@ -140,14 +165,30 @@ class Scheduler:
         return tuple(slot for region in self._running for slot in region.slots)
 
     def deployable(self) -> list[ExecutionVertex]:
-        """Return the SCHEDULED subtasks whose PIPELINED producers run, in topological order."""
-        return [
-            vertex
-            for region in self._running
-            for vertex in region.subtasks
-            if vertex.current.state is ExecutionState.SCHEDULED
-            and all(producer.current.state in _PRODUCING for producer in vertex.pipelined_producers)
-        ]
+        """Return the SCHEDULED subtasks whose PIPELINED producers run, in topological order.
+
+        The others wait for one of them, until ``produces`` is called for it: each call looks at what may have changed.
+        """
+        found: list[ExecutionVertex] = []
+        missing: dict[int, ExecutionVertex | None] = {}
+        for region in self._running:
+            unsent, region.unsent = region.unsent, []
+            for vertex in unsent:
+                if vertex.current.state is not ExecutionState.SCHEDULED:
+                    continue
+                producer = _missing_producer(vertex, missing)
+                if producer is None:
+                    region.unsent.append(vertex)
+                else:
+                    region.blocked.setdefault(producer.id, []).append(vertex)
+            region.unsent.sort(key=_topological)
+            found += region.unsent
+        return found
+
+    def produces(self, vertex: ExecutionVertex) -> None:
+        """Take note that a subtask runs, or has run: what reads from it may be deployed."""
+        region = self._region_of[vertex.id]
+        region.unsent += region.blocked.pop(vertex.id, ())
 
     def withdraw_requests(self) -> tuple[int, ...]:
         """Return the slot requests of regions whose inputs are missing again; they ask anew when they are ready."""
@@ -169,9 +210,7 @@ class Scheduler:
     def subtask_ended(self, vertex: ExecutionVertex, pool: SlotPool) -> bool:
         """Give the region's slots back when its last subtask has ended; return whether that happened."""
         region = self._region_of[vertex.id]
-        is_done = region.state is RegionState.RUNNING and all(
-            subtask.current.state.is_terminal for subtask in region.subtasks
-        )
+        is_done = region.state is RegionState.RUNNING and region.has_ended
         if is_done:
             region.state = RegionState.DONE
             self._running.remove(region)
@@ -179,6 +218,26 @@ class Scheduler:
                 pool.give_back(slot)
             region.slots = ()
         return is_done
+
+
+def _missing_producer(vertex: ExecutionVertex, missing: dict[int, ExecutionVertex | None]) -> ExecutionVertex | None:
+    """Return the last PIPELINED producer of a subtask that does not run yet.
+
+    ``missing`` has those found, by the list of partitions, which many subtasks have in common.
+    """
+    for partitions in vertex.pipelined_inputs:
+        key = id(partitions)
+        if key not in missing:
+            producers = (each.producer for each in reversed(partitions))
+            missing[key] = next((each for each in producers if each.current.state not in PRODUCING), None)
+        producer = missing[key]
+        if producer is not None:
+            return producer
+    return None
+
+
+def _topological(vertex: ExecutionVertex) -> tuple[int, int]:
+    return vertex.job_vertex.id.index, vertex.subtask_index
 
 
 def _members(subtasks: Iterable[ExecutionVertex]) -> frozenset[int]:
@@ -215,10 +274,18 @@ def _components(subtasks: list[ExecutionVertex]) -> list[int]:
             index = parent[index]
         return index
 
+    def unite(index: int, other: int) -> None:
+        first, second = sorted((root(index), root(other)))
+        parent[second] = first
+
+    united: set[int] = set()  # lists of partitions whose producers are one component
     for index, subtask in enumerate(subtasks):
-        for producer in subtask.pipelined_producers:
-            first, second = sorted((root(index), root(position[producer.id])))
-            parent[second] = first
+        for partitions in subtask.pipelined_inputs:
+            unite(index, position[partitions[0].producer.id])
+            if id(partitions) not in united:
+                united.add(id(partitions))
+                for partition in partitions:
+                    unite(index, position[partition.producer.id])
     return [root(index) for index in range(len(subtasks))]
 
 

@@ -22,7 +22,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from engine.graph.plan import AsofDirection
+from engine.graph.said_operators import AsofDirection
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.errors import SchemaError
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.join_type import RULES, Emission, JoinRule, emission
 from engine.join.pair_condition import PairCondition
 from engine.join.replicated_keys import ReplicatedKeys

@@ -26,7 +26,7 @@ from enum import Enum
 
 import msgspec
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 
 
 class Matched(Enum):

@@ -13,16 +13,19 @@ projections.py         projections of nodes, names that no column has
 terms.py               expressions that rules put together
 window_nodes.py        window functions as operators of the plan
 window_rewrites.py     windows of different values and of two arguments, made of others
+window_exclusions.py   frames of groups, and frames that leave out rows
 window_distances.py    distances of range frames in units of their key
 partition_aggregates.py    medians, lists and the like over windows: of groups, joined to their rows
 function_columns.py    users' functions of values, as columns
+function_nodes.py      users' functions over groups of two inputs, and functions with broadcast data sets
 groups.py              groups by keys that are computed, and by several sets of keys
 aggregate_columns.py   columns of aggregates, from one operator or from several that are put together
 shared_sums.py         sums of one column plus constants, from one sum
 aggregate_parts.py     aggregates made of several operators
 sorted_parts.py        aggregates of groups whose rows are in an order: lists, quantiles
 aggregate_nodes.py     one aggregate as an operator of the plan
-data_set_values.py     scalar, is_in(data_set): joins
+data_set_values.py     scalar, is_in(data_set)
+apply.py               queries beside rows, as joins: values, existence, membership
 joins.py               join, union
 join_keys.py           keys of joins: expressions, null-safe ones, names that both sides have
 exact_keys.py          keys of two types: the type in which both are compared exactly

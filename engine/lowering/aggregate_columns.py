@@ -20,7 +20,7 @@ the filter is not true, for all that pass over nulls.
 Different values are two aggregates, which spill like any other: first the different pairs of keys and value, then the
 aggregate of these. NaN is one value there, -0.0 is 0.0, as in keys everywhere.
 
-Held by: tests/api/test_aggregates.py
+Held by: tests/column_expressions/test_aggregates.py
 """
 
 from __future__ import annotations

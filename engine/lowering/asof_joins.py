@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyarrow import types
 
 from engine.errors import SchemaError
-from engine.graph.plan import AsofDirection, AsofJoin, AsofJoinBy, JoinType
+from engine.graph.plan import AsofJoin
+from engine.graph.said_operators import AsofDirection, AsofJoinBy, JoinType
 from engine.lowering.join_keys import keyed_sides, shown
 from engine.lowering.logical_node import LogicalNode
 from engine.lowering.window_distances import distance

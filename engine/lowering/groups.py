@@ -21,7 +21,8 @@ from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
 from engine.expressions.literals import make_literal
 from engine.graph.expression import ColumnRef, NamedExpression
-from engine.graph.plan import GroupBy, Limit
+from engine.graph.plan import Limit
+from engine.graph.said_operators import GroupBy
 from engine.lowering.aggregate_columns import aggregates_node
 from engine.lowering.aggregate_nodes import aggregate_node
 from engine.lowering.joins import union_node

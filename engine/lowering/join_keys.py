@@ -17,16 +17,18 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from engine.errors import NotYetSupportedError, SchemaError
+from engine.expressions.column_names import check_columns
 from engine.graph.expression import Call, Case, ColumnRef, Expression, NamedExpression
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.lowering.exact_keys import check_shared, compared_type, compared_value
 from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import check_columns, columns_as_they_are, project_node
+from engine.lowering.projections import columns_as_they_are, project_node
 from engine.lowering.terms import call, case
 from engine.records.plain_scalars import scalar_of
 
@@ -83,7 +85,7 @@ def keyed_sides(
     """
     coalesce = bool(pairs) and all(merged)
     shown = (tuple(left.schema.names), tuple(right.schema.names))
-    names = _FreeNames((*left.schema.names, *right.schema.names))
+    names = _FreeNames(*shown)
     left, left_keys = _with_key_columns(left, [one for one, _ in pairs], names, "" if coalesce else "left_")
     right, right_keys = _with_key_columns(right, [other for _, other in pairs], names, "" if coalesce else "right_")
     coalesced = [name for name, is_one in zip(right_keys, merged, strict=True) if is_one and name in shown[1]]
@@ -142,10 +144,14 @@ def shown(joined: LogicalNode, sides: KeyedSides, how: JoinType) -> LogicalNode:
 
 
 class _FreeNames:
-    """Return names for hidden columns, which no other column has."""
+    """Return names for hidden columns, which no other column has; most joins need none."""
 
-    def __init__(self, used: Iterable[str]) -> None:
-        self._used = set(used)
+    def __init__(self, *used: Iterable[str]) -> None:
+        self._sides = used
+
+    @cached_property
+    def _used(self) -> set[str]:
+        return set().union(*self._sides)
 
     def free(self, name: str) -> str:
         """Return a name like this one that is not a user's."""

@@ -20,7 +20,8 @@ from engine.expressions.common_type import result_type_of
 from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
 from engine.expressions.literals import make_literal
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, columns_of
-from engine.graph.plan import Join, JoinBy, JoinHint, JoinType, Union
+from engine.graph.plan import Join, Union
+from engine.graph.said_operators import JoinBy, JoinHint, JoinType
 from engine.lowering.compared_columns import ComparedColumns
 from engine.lowering.join_keys import JoinKeys, KeyedSides, keyed_sides, shown
 from engine.lowering.logical_node import LogicalNode
@@ -28,6 +29,7 @@ from engine.lowering.null_aware_joins import not_in_node
 from engine.lowering.projections import cast_node, project_node
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI)
+_NONE_MISSING = (JoinType.INNER, JoinType.CROSS)
 
 
 def joined(left: LogicalNode, right: LogicalNode, said: JoinBy) -> LogicalNode:
@@ -98,6 +100,10 @@ def _joined_schema(
     left: pa.Schema, right: pa.Schema, kind: JoinType, right_keys: Sequence[str], coalesce: bool
 ) -> pa.Schema:
     """Return the columns of both sides; those of a side that may be missing are nullable."""
+    if kind in _NONE_MISSING and not coalesce:
+        both = _side_by_side(left, right)
+        if both is not None:
+            return both
     taken = [field for field in right if not (coalesce and field.name in right_keys)]
     left_names = set(left.names)
     clashes = [field.name for field in taken if field.name in left_names]
@@ -110,6 +116,15 @@ def _joined_schema(
     left_missing = kind in (JoinType.RIGHT, JoinType.FULL)
     right_missing = kind in (JoinType.LEFT, JoinType.FULL)
     return pa.schema([*_fields(left, is_missing=left_missing), *_fields(taken, is_missing=right_missing)])
+
+
+def _side_by_side(left: pa.Schema, right: pa.Schema) -> pa.Schema | None:
+    """Return all columns of both sides, made without an object for each; None if both have one of a name."""
+    try:
+        both = pa.unify_schemas([left, right])
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None  # two types of a name
+    return both.remove_metadata() if len(both) == len(left) + len(right) else None
 
 
 def _fields(side: Iterable[pa.Field], *, is_missing: bool) -> list[pa.Field]:

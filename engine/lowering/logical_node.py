@@ -12,7 +12,7 @@ Held by: tests/api/test_data_set.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from engine.errors import PlanError
 from engine.expressions.schema_bridge import to_plan_schema
-from engine.graph.plan import Operator, Plan, PlanNode
+from engine.graph.plan import Operator, Plan, PlanNode, SaidForm
+from engine.graph.plan_schema import PlanSchema
 
 
 class CachedRows:
@@ -86,12 +87,19 @@ def reachable(
 
 
 def build_plan(
-    sinks: Sequence[LogicalNode], name: str, prepare: Callable[[LogicalNode], Operator] | None = None
+    sinks: Sequence[LogicalNode],
+    name: str,
+    prepare: Callable[[LogicalNode], Operator] | None = None,
+    *,
+    has_said: bool = False,
 ) -> Plan:
-    """Return the plan of some sinks; ``prepare`` gives the operator of a node where it is not the node's own."""
+    """Return the plan of some sinks; ``prepare`` gives the operator of a node where it is not the node's own.
+
+    has_said: lowered nodes say which operator they are the form of.
+    """
     if not sinks:
         raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
-    return _plan(sinks, name, prepare or _operator, _inputs)
+    return _plan(sinks, name, prepare or _operator, _inputs, has_said=has_said)
 
 
 def said_plan(roots: Sequence[LogicalNode], name: str = "") -> Plan:
@@ -108,19 +116,33 @@ def _plan(
     name: str,
     operator_of: Callable[[LogicalNode], Operator],
     inputs_of: Callable[[LogicalNode], tuple[LogicalNode, ...]],
+    *,
+    has_said: bool = False,
 ) -> Plan:
     nodes: list[PlanNode] = []
     ids: dict[int, int] = {}
+    # many operators return their input's columns
+    schemas: dict[int, PlanSchema] = {}
     for node in reachable(roots, inputs_of):
         ids[id(node)] = len(nodes)
+        if id(node.schema) not in schemas:
+            schemas[id(node.schema)] = to_plan_schema(node.schema)
         nodes.append(
             PlanNode(
                 id=len(nodes),
                 operator=operator_of(node),
                 inputs=tuple(ids[id(source)] for source in inputs_of(node)),
-                schema=to_plan_schema(node.schema),
+                schema=schemas[id(node.schema)],
                 name=node.name,
                 parallelism=node.parallelism,
+                said=_said_form(node, ids) if has_said else None,
             )
         )
     return Plan(tuple(nodes), tuple(ids[id(root)] for root in roots), name)
+
+
+def _said_form(node: LogicalNode, ids: Mapping[int, int]) -> SaidForm | None:
+    """Return the said form of a node, if its inputs are in the plan."""
+    if node.said is None or any(id(source) not in ids for source in node.said.inputs):
+        return None
+    return SaidForm(node.said.operator, tuple(ids[id(source)] for source in node.said.inputs))

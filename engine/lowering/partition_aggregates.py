@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from engine.graph.expression import OF_GROUPS, ColumnRef, Expression, NamedExpression, Over, children_of, replaced
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.lowering.aggregate_columns import aggregates_node
 from engine.lowering.join_keys import JoinKeys, keys_on
 from engine.lowering.joins import join_node

@@ -13,7 +13,7 @@ from __future__ import annotations
 from engine.errors import SchemaError
 from engine.expressions.text import expression_text
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
-from engine.graph.plan import Pivot
+from engine.graph.said_operators import Pivot
 from engine.lowering.aggregate_columns import aggregates_node
 from engine.lowering.aggregate_nodes import aggregate_node
 from engine.lowering.groups import keyed_node

@@ -25,8 +25,8 @@ def project_node(source: LogicalNode, named: Sequence[NamedExpression], what: st
     if not named:
         raise SchemaError(f"{what}: no columns are left")
     names = [check_column_name(one.name, what) for one in named]
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
+    if len(set(names)) < len(names):
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         raise SchemaError(f"{what}: column {', '.join(map(repr, twice))} would be there twice; use alias()")
     return LogicalNode(Project(tuple(named)), (source,), infer_schema(named, source.schema))
 
@@ -37,18 +37,6 @@ def free_name(wanted: str, *schemas: pa.Schema) -> str:
     while wanted in taken:
         wanted = f"_{wanted}"
     return wanted
-
-
-def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
-    """Raise SchemaError for a name that is no column."""
-    known = set(schema.names)
-    for name in names:
-        if not isinstance(name, str):
-            raise SchemaError(f"{name!r} is no column name")
-        if name not in known:
-            from engine.expressions.compile import unknown_column
-
-            raise unknown_column(name, schema.names)
 
 
 def columns_as_they_are(names: Iterable[str]) -> list[NamedExpression]:

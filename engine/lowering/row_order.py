@@ -9,12 +9,14 @@ Held by: tests/api/test_data_set.py
 from __future__ import annotations
 
 from engine.errors import SchemaError
+from engine.expressions.column_names import check_columns
 from engine.expressions.text import expression_text
 from engine.graph.expression import ROW_PLACE, ColumnRef, NamedExpression, OrderedBy, Over
-from engine.graph.plan import Filter, Limit, Page, Sort, SortBy
+from engine.graph.plan import Filter, Limit, Sort
+from engine.graph.said_operators import Page, SortBy
 from engine.graph.sort_key import SortKey
 from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import check_columns, columns_as_they_are, free_name, project_node
+from engine.lowering.projections import columns_as_they_are, free_name, project_node
 from engine.lowering.terms import call
 from engine.lowering.window_nodes import windowed_project
 from engine.records.key_types import is_key_type, key_remedy

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from engine.graph.expression import NamedExpression, has_data_set, has_python, has_window, is_said
-from engine.graph.plan import AsofJoinBy, Filter, GroupBy, JoinBy, Page, Pivot, Project, SetOperation, SortBy
+from engine.graph.plan import Filter, Project
+from engine.graph.said_operators import Apply, AsofJoinBy, GroupBy, JoinBy, Page, Pivot, SetOperation, SortBy
 from engine.lowering.logical_node import LogicalNode, Said
 from engine.lowering.projections import columns_as_they_are, project_node
 
 #: operators that have rules
-Spoken = Project | Filter | GroupBy | JoinBy | AsofJoinBy | SortBy | Page | SetOperation | Pivot
+Spoken = Project | Filter | GroupBy | JoinBy | AsofJoinBy | SortBy | Page | SetOperation | Pivot | Apply
 
 
 def lowered(operator: Spoken, inputs: Sequence[LogicalNode], what: str = "") -> LogicalNode:
@@ -69,6 +70,10 @@ def lowered(operator: Spoken, inputs: Sequence[LogicalNode], what: str = "") -> 
             from engine.lowering.pivots import pivoted
 
             node = pivoted(inputs[0], operator)
+        case Apply():
+            from engine.lowering.apply import applied
+
+            node = applied(inputs[0], inputs[1], operator)
     return replace(node, said=Said(operator, tuple(inputs)))
 
 

@@ -17,19 +17,8 @@ from collections.abc import Sequence
 
 from engine.expressions.text import expression_text
 from engine.graph.expression import ColumnRef, Expression, NamedExpression
-from engine.graph.plan import (
-    AsofJoinBy,
-    Filter,
-    GroupBy,
-    JoinBy,
-    Page,
-    Pivot,
-    Plan,
-    PlanNode,
-    Project,
-    SetOperation,
-    SortBy,
-)
+from engine.graph.plan import Filter, Plan, PlanNode, Project
+from engine.graph.said_operators import Apply, ApplyUse, AsofJoinBy, GroupBy, JoinBy, Page, Pivot, SetOperation, SortBy
 from engine.lowering.projections import columns_as_they_are
 from engine.optimizer.operator_names import operator_name
 
@@ -80,7 +69,10 @@ def _text(plan: Plan, node: PlanNode) -> str:
             strict = ", no exact matches" if said.is_strict else ""
             return f"as-of join on {keys}, {said.direction.value}{within}{strict}"
         case SortBy(keys=keys, limit=limit):
-            order = (f"{expression_text(key.expression)}{' descending' * key.descending}" for key in keys)
+            order = (
+                f"{expression_text(key.expression)}{' descending' * key.descending}{' nulls last' * key.nulls_last}"
+                for key in keys
+            )
             return f"{'sort' if limit is None else f'first {limit}'} by {', '.join(order)}"
         case Page(count=count, offset=offset):
             return f"{'rows' if count is None else f'limit {count}'} behind {offset}"
@@ -88,6 +80,8 @@ def _text(plan: Plan, node: PlanNode) -> str:
             return f"{'intersect' if in_other else 'except'}{' all' * counts_copies}"
         case Pivot(on=on, index=index, cells=cells, columns=columns):
             return f"pivot {on} by {', '.join(index)}: {_named(cells)} in {', '.join(one.name for one in columns)}"
+        case Apply() as said:
+            return _apply_text(said)
         case _:
             return operator_name(node)
 
@@ -121,6 +115,18 @@ def _join_text(said: JoinBy) -> str:
     parts += ["null equals null"] if any(said.null_safe) else []
     parts += [] if said.condition is None else [f"where {expression_text(said.condition)}"]
     return ", ".join(parts)
+
+
+def _apply_text(said: Apply) -> str:
+    rows = " and ".join(_pair(*pair, is_on=False) for pair in said.keys)
+    parts = ["rows"] if said.value is None else [expression_text(said.value)]
+    parts += [f"of {rows}"] if rows else []
+    parts += [] if said.condition is None else [f"where {expression_text(said.condition)}"]
+    if said.use is ApplyUse.IN:
+        parts = [" and ".join(_pair(*pair, is_on=False) for pair in said.tested), "in", *parts]
+    asked = f"{'not ' * said.is_not}{said.use.value if said.use is not ApplyUse.IN else ''}".rstrip()
+    answer = " ".join([*([asked] if asked else []), *parts])
+    return f"apply {said.column} = {answer}" if said.column else f"filter by {answer}"
 
 
 def _pair(left: Expression, right: Expression, *, is_on: bool) -> str:

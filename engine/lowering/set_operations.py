@@ -20,7 +20,8 @@ import pyarrow as pa
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression, Over
-from engine.graph.plan import Filter, JoinType, SetOperation
+from engine.graph.plan import Filter
+from engine.graph.said_operators import JoinType, SetOperation
 from engine.lowering.aggregate_nodes import aggregate_node
 from engine.lowering.join_keys import keys_on
 from engine.lowering.joins import join_node, union_node

@@ -10,7 +10,7 @@
 
 Units of time: ns us ms s (or second, sec) min (minute) h (hour) day week. Months and years have no one length.
 
-Held by: tests/api/test_windows.py
+Held by: tests/column_expressions/test_windows.py
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 from pyarrow import types
 
 from engine.errors import SchemaError
@@ -72,7 +73,7 @@ def frame_distances(frame: WindowFrame, over: Over, schema: pa.Schema) -> Window
     )
     if start is not None and end is not None and start > end:
         raise SchemaError(f"{text}: the range begins behind its end")
-    return WindowFrame("range", _planned(start), _planned(end))
+    return replace(frame, start=_planned(start), end=_planned(end))
 
 
 def _planned(found: float | None) -> int | float | str | None:

@@ -10,7 +10,7 @@ Functions with the same partition whose orders do not contradict (one begins wit
 sorted once for all of them. Others become Windows above: those with fewer partition keys first, since rows that lie
 together by some of their keys need not be moved for more of them.
 
-Held by: tests/api/test_windows.py
+Held by: tests/column_expressions/test_windows.py
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from engine.graph.plan import Filter, Window
 from engine.graph.sort_key import SortKey
 from engine.graph.window import (
     FRAME_VALUE_FUNCTIONS,
+    GROUP,
     RANKING_FUNCTIONS,
     RUNNING_FRAME,
     WHOLE_FRAME,
@@ -48,7 +49,7 @@ from engine.graph.window import (
 from engine.lowering.logical_node import LogicalNode
 from engine.lowering.projections import project_node
 from engine.lowering.window_distances import frame_distances
-from engine.lowering.window_rewrites import OF_TWO, with_plain_windows
+from engine.lowering.window_rewrites import is_made_of_others, with_plain_windows
 from engine.records.key_types import is_key_type, key_remedy
 from engine.window.functions import AGGREGATES, result_type
 from engine.window.key_levels import KEYS_MAX
@@ -68,7 +69,7 @@ def with_windows(
     for expression in expressions:
         check_depth(expression)
         _collect(expression, overs)
-    if any(over.distinct or over.function in OF_TWO for over in overs):
+    if any(map(is_made_of_others, overs)):
         source, plain = with_plain_windows(source, expressions, what, windowed_project)
         return with_windows(source, plain, what)
     return _Windows(source, what).add(overs, expressions)
@@ -169,9 +170,11 @@ class _Windows:
                 # all rows of a partition have the same order key, at no distance from each other
                 if float(frame.start or 0) > 0 or float(frame.end or 0) < 0:
                     raise SchemaError(f"{text}: all rows of a partition have the same order key, none another distance")
-                frame = WHOLE_FRAME
+                frame = replace(WHOLE_FRAME, exclude=frame.exclude, part=frame.part)
         default = None if over.default is None else self._default(over.default, argument_type, text)
-        uses_peers = function in RANKING_FUNCTIONS or (frame is not None and frame.kind == "range")
+        uses_peers = function in RANKING_FUNCTIONS or (
+            frame is not None and (frame.kind == "range" or frame.exclude == GROUP)
+        )
         call = WindowCall(function, argument, name, frame, len(order) if uses_peers else 0, over.count, default)
         return partition, tuple(order), call
 

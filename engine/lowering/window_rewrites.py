@@ -1,4 +1,4 @@
-"""Aggregates over windows that are made of others: of different values, and of two arguments.
+"""Functions over windows that are made of others: of different values, of two arguments, over frames without some rows.
 
     with_plain_windows(node, expressions, what) -> (node, expressions)      the same results, from functions that
                                                                             ``window_nodes`` has operators for
@@ -31,6 +31,7 @@ from engine.expressions.text import expression_text
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, OrderedBy, Over, conjunction, replaced
 from engine.lowering.projections import columns_as_they_are
 from engine.lowering.terms import call, case, cast, is_there
+from engine.lowering.window_exclusions import excluded, of_ranges
 from engine.records.key_types import is_key_type, key_remedy
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ _PAIRS: Final = frozenset({"covar_samp", "covar_pop", "corr"})
 _EXTREMES: Final = {"min_by": "min", "max_by": "max"}
 #: functions of two arguments
 OF_TWO: Final = _PAIRS | _EXTREMES.keys()
+
+
+def is_made_of_others(over: Over) -> bool:
+    """Return whether a function over a window has no operator of its own."""
+    frame = over.frame
+    has_frame = frame is not None and (frame.kind == "groups" or (frame.exclude != "" and not frame.part))
+    return over.distinct or over.function in OF_TWO or has_frame
 
 
 def with_plain_windows(
@@ -66,8 +74,13 @@ class _Rewriting:
 
     def plain(self, part: Expression) -> Expression | None:
         """Return the replacement of a window function; None: it stays."""
-        if not isinstance(part, Over):
+        if not isinstance(part, Over) or not is_made_of_others(part):
             return None
+        if part.frame is not None and part.frame.kind == "groups":
+            part = of_ranges(part, self._column)
+            return self.plain(part) or part
+        if part.frame is not None and part.frame.exclude:
+            return excluded(part, self.node.schema)
         if part.distinct:
             return self._of_different(part)
         if part.function in _EXTREMES:

@@ -92,9 +92,12 @@ def settle_worker() -> None:
 
 
 def worker_variables() -> dict[str, str]:
-    """Return the environment of a worker: this process's, and what its libraries read."""
+    """Return the environment of a worker: this process's without secret settings, and what its libraries read."""
+    from engine.config.secret_keys import is_secret_variable
+
+    own = {name: text for name, text in os.environ.items() if not is_secret_variable(name)}
     # A worker is one core of a slot, and a process that forks must not have threads of a BLAS library.
-    return {**_LIBRARY_VARIABLES, "OPENBLAS_NUM_THREADS": "1", **os.environ}
+    return {**_LIBRARY_VARIABLES, "OPENBLAS_NUM_THREADS": "1", **own}
 
 
 def import_quickly(module: str) -> ModuleType:
@@ -192,6 +195,12 @@ class FrozenHeap:
                     self._blocks = sys.getallocatedblocks() or gc.get_freeze_count()
                     self._blocks_kept = self._blocks_kept or self._blocks
 
+    def is_frozen(self) -> bool:
+        """Whether the heap is frozen, here or by other code, without a walk through what is."""
+        with self._lock:
+            self._is_theirs = self._is_theirs or (not self._is_ours and gc.get_freeze_count() > 0)
+            return self._is_ours or self._is_theirs
+
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -219,7 +228,8 @@ class RestingCollector:
     Invariant: a collector that other code has switched off stays so. Thread: any.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, heap: FrozenHeap) -> None:
+        self._heap = heap
         self._lock = threading.Lock()
         self._user_count = 0  # guarded by: self._lock
         self._is_ours = False  # guarded by: self._lock
@@ -241,7 +251,7 @@ class RestingCollector:
             if self._user_count or not self._is_ours:
                 return
             self._is_ours = False
-            if gc.get_freeze_count() == 0:
+            if not self._heap.is_frozen():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -326,8 +336,8 @@ def _set_decay(decay_ms: int) -> None:
         pa.jemalloc_set_decay_ms(decay_ms)
 
 
-#: switch of this process's collector
-RESTING_COLLECTOR: Final = RestingCollector()
 #: frozen heap of this process
 FROZEN_HEAP: Final = FrozenHeap()
+#: switch of this process's collector
+RESTING_COLLECTOR: Final = RestingCollector(FROZEN_HEAP)
 FREED_MEMORY: Final = FreedMemory(SystemClock())

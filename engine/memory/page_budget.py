@@ -34,6 +34,8 @@ from engine.memory.page_size import PAGE_SIZE_DEFAULT_BYTES
 OPERATOR_PAGES_MIN: Final = 6
 #: number of operators that keep rows, for each slot, in the optimizer's costs
 OPERATORS_PER_SLOT: Final = 2
+#: part of the pages that is left to a job, whatever its libraries take
+SHARE_MIN: Final = 0.125
 #: floating-point error that must not cost a page
 _ROUNDING: Final = 1e-6
 
@@ -67,6 +69,8 @@ class PageBudget(msgspec.Struct, frozen=True):
     size_bytes: int
     page_bytes: int = PAGE_SIZE_DEFAULT_BYTES
     slot_count: int = 1
+    #: part of the pages that libraries leave which the job needs; where they would leave less, the process is too small
+    share: float = 1.0
 
     @property
     def slot_bytes(self) -> int:
@@ -86,6 +90,11 @@ class PageBudget(msgspec.Struct, frozen=True):
     def weight(self, size_bytes: float, least: float) -> float:
         """Return the weight of an operator that keeps so many bytes in one subtask: from ``least`` to 1."""
         return min(1.0, max(least, size_bytes / self.slot_bytes))
+
+    def beside(self, library_bytes: int) -> PageBudget:
+        """Return the pages that are left beside libraries, SHARE_MIN of them at least."""
+        share = max(SHARE_MIN, 1 - library_bytes / self.size_bytes) if self.size_bytes else 1.0
+        return msgspec.structs.replace(self, size_bytes=int(self.size_bytes * share), share=share)
 
     def with_slots(self, count: int) -> PageBudget:
         """Return these pages divided among so many slots."""

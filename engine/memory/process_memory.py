@@ -31,6 +31,7 @@ What workers spare for pages goes to them slot by slot (``worker_budget``), so j
 
 The base is the resident size of a process that has run a first small job and rests: 134 to 145 MiB, half of it pages
 of libraries' files, of which a small process has less. Nothing bounds it; a script that runs embedded brings its own.
+Libraries of tables, which not every job needs, are counted for those that do (``SinkFormat.library_bytes``).
 
 Source: Flink's TaskExecutorProcessUtils; arrow and workers take the place of heap and framework memory.
 """
@@ -99,6 +100,16 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     def page_budget(self, slot_count: int) -> PageBudget:
         """Return the pages that so many slots divide."""
         return PageBudget(self.managed_bytes, self.page_bytes, slot_count)
+
+    def missing_bytes(self, library_bytes: int, *, has_functions: bool) -> int:
+        """Return the bytes that libraries of a job take which pages have to spare: those that no part uses go first.
+
+        Beside them the base is a whole one, also where the process is so small that less is counted for it.
+        """
+        if not library_bytes:
+            return 0
+        idle = 0 if has_functions else self.workers_bytes - self.spare_bytes
+        return max(0, library_bytes + BASE_BYTES - self.base_bytes - idle)
 
     @property
     def pages(self) -> int:

@@ -12,7 +12,9 @@ that would not wait without filters, and no circle can come of it.
 A partition's id names the attempt that produces it: a new attempt of either side, which means one of both, since they
 are in one pipelined region, asks and offers anew, and filters of rows that an earlier attempt had are never seen.
 
-Waits end when the task is cancelled (``check`` is called ten times a second). Thread: any.
+A producer is woken when the last filter of its partition is there, or one says that there is none, and not by each of
+the offers, of which there are as many as producers times consumers. Waits end when the task is cancelled (``check`` is
+called ten times a second). Thread: any.
 
 Source: Impala's coordinator, which combines the filters of partitioned joins and sends them to the scans.
 """
@@ -34,25 +36,30 @@ class FilterRegistry:
     """The runtime filters that consumers of this process's partitions have offered."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        # guarded by: self._changed
+        self._lock = threading.Lock()
+        # guarded by: self._lock
         self._offers: dict[ResultPartitionId, dict[int, RuntimeFilters | None]] = {}
+        #: number of parts that each waiting producer needs, and the event that ends its wait; guarded by: self._lock
+        self._waiting: dict[ResultPartitionId, tuple[int, threading.Event]] = {}
 
     @property
     def partition_count(self) -> int:
         """Partitions for which there is an offer."""
-        with self._changed:
+        with self._lock:
             return len(self._offers)
 
     def offer(self, partition: ResultPartitionId, subpartition: int, filters: RuntimeFilters | None) -> None:
         """Offer the filters of a subpartition's reader to the producer of the partition."""
-        with self._changed:
-            self._offers.setdefault(partition, {})[subpartition] = filters
-            self._changed.notify_all()
+        with self._lock:
+            offers = self._offers.setdefault(partition, {})
+            offers[subpartition] = filters
+            part_count, complete = self._waiting.get(partition, (0, None))
+        if complete is not None and (filters is None or len(offers) == part_count):
+            complete.set()
 
     def withdraw(self, partition: ResultPartitionId, subpartition: int) -> None:
         """Forget an offer. No effect when there is none."""
-        with self._changed:
+        with self._lock:
             offers = self._offers.get(partition, {})
             offers.pop(subpartition, None)
             if not offers:
@@ -65,12 +72,19 @@ class FilterRegistry:
 
         Raises: what ``check`` raises.
         """
-        with self._changed:
+        complete = threading.Event()
+        with self._lock:
+            self._waiting[partition] = part_count, complete
+        try:
             while True:
-                offers = self._offers.get(partition, {})
-                if None in offers.values():
+                with self._lock:
+                    offers = list(self._offers.get(partition, {}).values())
+                if None in offers:
                     return None
                 if len(offers) == part_count:
-                    return [filters for filters in offers.values() if filters is not None]
+                    return [filters for filters in offers if filters is not None]
                 check()
-                self._changed.wait(_CHECK_EVERY_S)
+                complete.wait(_CHECK_EVERY_S)
+        finally:
+            with self._lock:
+                del self._waiting[partition]

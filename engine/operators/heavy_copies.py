@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from engine.exchange.heavy_hashes import heavy_hashes
 from engine.exchange.key_selector import HashSelector
 from engine.graph.operator_descriptor import HashJoinOperator
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.replicated_keys import ReplicatedKeys
 
 if TYPE_CHECKING:

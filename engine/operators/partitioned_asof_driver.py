@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from engine.closing import close_all
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import AsofJoinOperator
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.graph.sort_key import SortKey
 from engine.iomanager.spill_file import SpillFile
 from engine.join.asof_choice import AsofRule

@@ -18,7 +18,7 @@ from engine.closing import close_all
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import AsofJoinOperator, RangeJoinOperator, SortMergeJoinOperator
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.graph.sort_key import SortKey
 from engine.join.asof_choice import AsofRule
 from engine.join.asof_join import AsofJoin

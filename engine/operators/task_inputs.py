@@ -47,17 +47,19 @@ class TaskInput:
 
     def __init__(self, gates: Sequence[InputGateDescriptor], services: TaskServices) -> None:
         first = gates[0]
-        merged = msgspec.structs.replace(first, channels=tuple(channel for gate in gates for channel in gate.channels))
-        if merged.key_range is not None:  # sorted runs: those of this process are read where they lie
-            remote = tuple(channel for channel in merged.channels if is_remote(channel))
-            merged = msgspec.structs.replace(merged, channels=remote or merged.channels, in_order=True)
+        channels = [channel for gate in gates for channel in gate.channels]
+        is_sorted = first.key_range is not None
+        if is_sorted:  # sorted runs: those of this process are read where they lie
+            channels = [channel for channel in channels if is_remote(channel)] or channels
         self.schema: pa.Schema = to_arrow_schema(first.schema)
         #: True if every subtask of the task gets all rows
         self.is_broadcast = all(gate.is_broadcast for gate in gates)
         reads = None
         if services.data_plane is not None:
-            reads = services.data_plane.reads(services.network_pool, len(merged.channels), merged.key_range)
-        self._gate = InputGate(merged, services.partition_manager, services.clock, reads)
+            reads = services.data_plane.reads(services.network_pool, len(channels), first.key_range)
+        self._gate = InputGate(
+            channels, services.partition_manager, services.clock, reads, in_order=is_sorted or first.in_order
+        )
         #: number of rows that came as batches; readers of pages count theirs
         self.rows_in = 0
         self.bytes_in = 0

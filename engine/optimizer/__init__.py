@@ -29,6 +29,7 @@ optimizer.
     rejection_reasons.py     why its other alternatives lost, in words
     replication.py           sources that every subtask of a join reads by itself
     first_rows.py            a limit's rows of a source are its first ones
+    processors.py            how many subtasks the processors of one process are worth
     small_parts.py           what runs in one subtask since it reads little
     sort_planning.py         sorts and limits, in one subtask or in order over several
     input_order.py           which order rows with equal sort keys have

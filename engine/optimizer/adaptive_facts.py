@@ -51,11 +51,10 @@ def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: S
     settings = optimized.settings
     if not settings.is_adaptive:
         return job_graph
-    certain = _certain_nodes(optimized)
     vertices = []
     for vertex, chain in zip(job_graph.vertices, chains, strict=True):
         nodes = [optimized.nodes[node_id] for node_id in chain]
-        expected = _expected(nodes[-1], is_certain=nodes[-1].id in certain)
+        expected = _expected(nodes[-1], is_certain=_is_certain(optimized, nodes[-1].id))
         outputs = tuple(msgspec.structs.replace(data_set, expected=expected) for data_set in vertex.outputs)
         facts = adaptive_join(optimized, nodes[0])
         is_fixed = any(_fixes_parallelism(optimized, node) for node in nodes)
@@ -122,12 +121,11 @@ def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
     splits = _split_text(optimized, node, facts)
     if any(channel.is_pipelined for channel in node.inputs if channel.ship_strategy.is_network):
         return f"not {splits}: rows are not stored between tasks (PIPELINED)" if splits else ""
-    certain = _certain_nodes(optimized)
     limits = []
     for side, channel in enumerate(node.inputs):
         other = node.inputs[1 - side]
         stay = optimized.nodes[other.source]
-        is_open = channel.source not in certain and stay.estimates.is_size_known
+        is_open = stay.estimates.is_size_known and not _is_certain(optimized, channel.source)
         limit = broadcast_limit(stay.estimates, node.parallelism, optimized.settings.page_budget.operator_bytes)
         expected = optimized.nodes[channel.source].estimates.size_bytes
         if is_open and facts.may_broadcast[side] and _are_plain(node.inputs):
@@ -161,16 +159,20 @@ def _expected(node: PhysicalNode, *, is_certain: bool) -> ExpectedSize | None:
     return ExpectedSize(estimates.rows, estimates.size_bytes, is_certain)
 
 
-def _certain_nodes(optimized: OptimizedPlan) -> set[int]:
-    """Return the nodes whose size is not a guess."""
-    certain: set[int] = set()
-    for node in optimized.nodes:
+def _is_certain(optimized: OptimizedPlan, node_id: int) -> bool:
+    """Whether the size of a node is not a guess: sources that are read whole lead to it, and what keeps their size."""
+    waiting, seen = [node_id], {node_id}
+    while waiting:
+        node = optimized.nodes[waiting.pop()]
         operator = node.descriptor.operator
-        is_kept = operator.traits.keeps_size and all(channel.source in certain for channel in node.inputs)
-        is_whole = isinstance(operator, SourceOperator) and getattr(operator.spec, "predicate", None) is None
-        if is_whole or is_kept:
-            certain.add(node.id)
-    return certain
+        if isinstance(operator, SourceOperator) and getattr(operator.spec, "predicate", None) is None:
+            continue
+        if not operator.traits.keeps_size:
+            return False
+        sources = {channel.source for channel in node.inputs} - seen
+        seen |= sources
+        waiting += sources
+    return True
 
 
 def _fixes_parallelism(optimized: OptimizedPlan, node: PhysicalNode) -> bool:

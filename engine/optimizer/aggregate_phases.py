@@ -76,7 +76,13 @@ def add_partial(
     partial = OperatorDescriptor(
         candidate.node.id,
         f"partial {builder.name_of(candidate.node)}",
-        HashAggregateOperator(first_phase(aggregate), aggregate.keys, aggregate.calls, is_sorted_next),
+        HashAggregateOperator(
+            first_phase(aggregate),
+            aggregate.keys,
+            aggregate.calls,
+            is_sorted_next,
+            expects_no_fewer=fewest >= below.estimates.rows,
+        ),
         (below.descriptor.output_schema,),
         aggregate.state_schema,
         weight if weight < 1.0 else builder.WEIGHT_MIN,

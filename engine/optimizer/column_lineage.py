@@ -34,7 +34,8 @@ from engine.graph.expression import (
     conjuncts,
     with_children,
 )
-from engine.graph.plan import Join, JoinType
+from engine.graph.plan import Join
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 from engine.optimizer.selectivity import selectivity
 
@@ -176,9 +177,9 @@ def _rows_asked(found: Columns, key: ColumnStatistics, asking: ColumnStatistics)
         return {}
     rows = asking.distinct_count * max(1.0, key.relation_rows / key.distinct_count)
     return {
-        name: msgspec.structs.replace(known, relation_rows=min(known.relation_rows, rows))
+        name: msgspec.structs.replace(known, relation_rows=rows)
         for name, known in found.items()
-        if known.relation == key.relation
+        if known.relation == key.relation and known.relation_rows > rows
     }
 
 
@@ -198,7 +199,7 @@ def _joined(
 
 
 def _light(known: ColumnStatistics) -> ColumnStatistics:
-    return msgspec.structs.replace(known, heavy_keys=())
+    return msgspec.structs.replace(known, heavy_keys=()) if known.heavy_keys else known
 
 
 def merged(inputs: Sequence[Columns], rows: Sequence[float]) -> dict[str, ColumnStatistics]:

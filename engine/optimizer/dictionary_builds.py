@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 
 from engine.graph.dictionary_limits import CELLS_PER_ROW
-from engine.graph.plan import Join, JoinType
+from engine.graph.plan import Join
+from engine.graph.said_operators import JoinType
 from engine.statistics.estimates import Estimates
 
 #: largest number of combinations expected: half of those that the join can keep

@@ -12,6 +12,7 @@ operator that is read twice is written once and referred to.
 
 from __future__ import annotations
 
+from engine.config.options import SUBTASKS_PER_PROCESSOR
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator, PartitionedAsofOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
@@ -33,8 +34,10 @@ def explain(optimized: OptimizedPlan) -> str:
         if settings.has_small_parts
         else ""
     )
+    limited = "" if settings.limited_from is None else f" of {settings.limited_from} ({SUBTASKS_PER_PROCESSOR.key})"
     lines = [
-        f"parallelism {settings.parallelism}{small}, execution mode {ExecutionMode(settings.execution_mode).value}, "
+        f"parallelism {settings.parallelism}{limited}{small}, "
+        f"execution mode {ExecutionMode(settings.execution_mode).value}, "
         f"managed memory {size_text(budget.slot_pages * budget.page_bytes)} per slot "
         f"({budget.slot_pages} pages of {budget.page_bytes} bytes)"
     ]

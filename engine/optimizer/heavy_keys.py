@@ -34,7 +34,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from engine.graph.plan import Join, JoinType
+from engine.graph.plan import Join
+from engine.graph.said_operators import JoinType
 from engine.graph.ship_strategy import HeavyKeys, KeyText, PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import Shipping
 from engine.optimizer.join_alternatives import SORTING, LocalStrategy

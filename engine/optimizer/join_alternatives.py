@@ -32,7 +32,8 @@ from enum import StrEnum
 from itertools import product
 from typing import NamedTuple
 
-from engine.graph.plan import Join, JoinHint, JoinType
+from engine.graph.plan import Join
+from engine.graph.said_operators import JoinHint, JoinType
 
 
 class Ship(StrEnum):

@@ -22,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from engine.graph.plan import Join, JoinType
+from engine.graph.plan import Join
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.key_ranges import values_met
 from engine.optimizer.selectivity import selectivity

@@ -17,7 +17,8 @@ from collections.abc import Iterable
 import msgspec
 
 from engine.errors import PlanError
-from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
+from engine.graph.plan import Join, PlanNode
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, JoinReport, Shipping, move
 from engine.optimizer.dictionary_builds import table_bytes

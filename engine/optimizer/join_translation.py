@@ -18,8 +18,9 @@ import msgspec
 
 from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
 from engine.graph.operator_descriptor import HashJoinOperator, RangeJoinOperator, SortMergeJoinOperator
-from engine.graph.plan import Join, JoinType
+from engine.graph.plan import Join
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.said_operators import JoinType
 from engine.graph.ship_strategy import HeavyKeys
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.join_alternatives import SORTING, LocalStrategy

@@ -4,11 +4,12 @@
             [[constant_filters, join_conditions, combine_filters, filter_pushdown, limit_pushdown, sort_elimination,
             combine_projects, shared_scans]*, outer_joins, equal_keys, shared_joins, semi_join_pullup,
             semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─► early_columns ─►
-            aggregate_pushdown ─► projection_pruning ─► combine_projects ─► window_top ─► Plan
+            running_groups ─► aggregate_pushdown ─► joins_of_sets ─► projection_pruning ─► combine_projects ─►
+            window_top ─► Plan
 
-The lists are the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
-plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
-it stays, since filters say how many rows a table has. Pruning runs once, at the end.
+The lists are the order. Each round moves limits by one node, so rounds are bounded by the depth of the plan; ROUNDS_MAX
+only guards against two rules that undo each other. Joins are ordered when every filter stands where it stays, since
+filters say how many rows a table has. Pruning runs once, at the end.
 
 Held by: tests/optimizer/test_rules.py
 """
@@ -80,7 +81,9 @@ _COARSER_GROUPS = Rule("coarser_groups", (Aggregate,))
 #: rules applied once afterwards
 FINAL_RULES = (
     Rule("early_columns", (Join,)),
+    Rule("running_groups", (Aggregate,)),
     Rule("aggregate_pushdown", (Aggregate, Join, PartialAggregate)),
+    Rule("joins_of_sets", (Join,)),
     Rule("projection_pruning"),
     Rule("combine_projects", (Project,)),
     Rule("window_top", (Window,)),

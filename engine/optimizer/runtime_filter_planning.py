@@ -17,10 +17,11 @@ one process.
 It pays where few rows are kept, and where there are enough rows to spare: KEPT_SHARE_MAX and SOURCE_ROWS_MIN. The share
 that is kept is that of the build side's different keys in all keys that there are, on the side that has more of them.
 
-Expectations may be wrong. A build side that is more than a table as it lies there may turn out to be small: how many
-rows it has is seen when it is complete, and up to ``RuntimeFilter.rows_max`` the join makes the filter that was not
-expected to pay; of a build side that is divided among subtasks, each with its part of them. One that keeps too much is
-switched off where it is applied (``records.adaptive_key_filter``).
+Expectations may be wrong, those of what joins leave most of all. So a build side of few rows beside the source's makes
+its filter in any case, if it is more than a table as it lies there. A larger one that is more than a table as it lies
+there may turn out to be small: how many rows it has is seen when it is complete, and up to ``RuntimeFilter.rows_max``
+the join makes the filter that was not expected to pay; of a build side that is divided among subtasks, each with its
+part of them. One that keeps too much is switched off where it is applied (``records.adaptive_key_filter``).
 
 Source: Flink's FlinkRuntimeFilterProgram, the dynamic filters of Trino.
 Held by: tests/optimizer/test_runtime_filters.py
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
 #: largest share of a source's rows that a filter is expected to keep
 KEPT_SHARE_MAX: Final = 0.5
+#: ratio of a build side's rows to the source's up to which a filter costs less than it may save, whatever is expected
+CHEAP_SHARE: Final = 0.01
 #: rows of a source below which a filter does not pay
 SOURCE_ROWS_MIN: Final = 100_000
 #: rows of a build side beyond which collecting its keys is expensive; as many as a filter takes
@@ -197,6 +200,8 @@ def _rows_max(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place
         return None
     if all(_is_whole_table(nodes, channel) for channel in built):
         return 0
+    if build.rows <= CHEAP_SHARE * source.rows:
+        return None
     rows_max = int(KEPT_SHARE_MAX * _key_count(build, name, source, place.column))
     is_divided = any(channel.ship_strategy is not ShipStrategy.BROADCAST for channel in built)
     return rows_max // node.parallelism if is_divided else rows_max

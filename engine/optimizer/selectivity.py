@@ -22,7 +22,6 @@ compared, and parts that are true of the same rows (``ComputedStatistics``: the 
 sample that chance made them count half, as a power: what would have been said without it counts, too.
 
 Source: the defaults of System R (Selinger et al., 1979), adapted.
-Held by: tests/optimizer/test_estimates.py
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     """Defaults and sizes that decisions depend on.
 
     parallelism: default for sources, joins and grouped aggregates, >= 1.
+    limited_from: the parallelism that was set, where the processors of the process made it less (``processors``).
     page_budget: pages of a slot; where it is one process, of all slots that a plan may need.
     slots_min: slots that this process has however few a plan needs.
     process_parts: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
@@ -29,6 +30,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     """
 
     parallelism: int = 1
+    limited_from: int | None = None
     execution_mode: ExecutionMode = ExecutionMode.PIPELINED
     has_small_parts: bool = False
     small_part_bytes: int | None = None

@@ -48,9 +48,8 @@ from engine.graph.plan import (
     AsofJoin,
     Filter,
     Join,
-    JoinHint,
-    JoinType,
     Limit,
+    PartialAggregate,
     Plan,
     PlanNode,
     Project,
@@ -62,6 +61,7 @@ from engine.graph.plan import (
     Union,
     Window,
 )
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.optimizer.settings import OptimizerSettings
 from engine.statistics.estimates import Estimates
 
@@ -90,7 +90,9 @@ _READ_FACTOR = 4
 _ALWAYS_SMALL_BYTES = 48e6
 
 #: operators whose work is proportional to their rows
-_PLAIN = (Project, Filter, Join, AsofJoin, Aggregate, Union, Sort, Window, SortedAggregate, Limit, Sink)
+_PLAIN = (
+    Project, Filter, Join, AsofJoin, Aggregate, PartialAggregate, Union, Sort, Window, SortedAggregate, Limit, Sink,
+)  # fmt: skip
 
 
 def small_bytes(settings: OptimizerSettings, factor: float = 1, *, is_alone: bool = False) -> float:

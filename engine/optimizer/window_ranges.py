@@ -52,7 +52,7 @@ def _begins_anywhere(call: WindowCall, key_count: int) -> bool:
         return True
     if call.frame is None:
         return call.function == "rank" and call.order_count == key_count
-    if call.frame.start is not None or call.frame.end != 0:
+    if call.frame.start is not None or call.frame.end != 0 or call.frame.part:
         return False
     if call.frame.kind == "range" and call.order_count != key_count:
         return False

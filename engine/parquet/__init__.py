@@ -8,6 +8,8 @@ reader.py              a task's loop over its splits; scan_request.py: what it w
 file_scan.py           the rows of one open file that it wants
 
 column_forms.py        which columns of a file get dictionaries, statistics, codecs
+spliced_file.py        a file that is another one but for some columns of some row groups (footer_fields.py)
+patched_file.py        a table's file with the rows of it that change, of any format of tables
 small_files.py         each of very many small files, read at once
 parquet_format.py      the entry (``engine.formats``)
 pruning.py             row groups that filters leave, before a job runs
@@ -23,9 +25,11 @@ sample.py              what a sample of rows says of the columns; kept_samples.p
 key_sample.py          a better sample of key columns
 pages.py               whether pages can be what their headers say (page_sizes.pyx), and what reading them holds
 column_passes.py       row groups whose columns do not fit side by side
-fetched_chunks.py      a file's descriptor for kernels; of a store, the chunks that were fetched, or those of their
-                       pages that are needed (page_ranges.py); index_reads.py: page indexes with few requests
+fetched_chunks.py      a file's descriptor for kernels; of a store, the chunks that were fetched (fetched_bytes.pyx), or
+                       those of their pages that are needed (page_ranges.py)
+index_reads.py         page indexes with few requests
 read_ahead.py          of files in stores, row groups that are fetched while others are read
+open_scans.py          the files that a reader has open; table_scan.py: of tables whose files differ
 open_file.py           an open file: columns of a row group as streams (column_streams.py), decoded here or by pyarrow
 stored_chunks.py       which columns are decoded here; source_types.py: as what they come out
 

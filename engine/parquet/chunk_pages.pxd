@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.parquet.delta_kernels cimport Deltas
+from engine.parquet.fetched_bytes cimport Parts
 from engine.parquet.page_header cimport PageHeader
 from engine.parquet.page_kernels cimport Runs
 from engine.parquet.page_rooms cimport Room
@@ -60,6 +61,7 @@ cdef struct Scratch:
 cdef struct Chunk:
     # what the footer says
     int descriptor
+    const Parts* parts          # of a file that is in memory; NULL: it has a descriptor
     int64_t end                 # of its bytes in the file
     int64_t size_max            # no page is larger
     int32_t codec               # Codec

@@ -17,9 +17,9 @@ Held by: tests/parquet/test_group_reader.py
 from libc.errno cimport errno
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
-from posix.unistd cimport pread
 
 from engine.parquet.delta_kernels cimport deltas_begin
+from engine.parquet.fetched_bytes cimport read_bytes
 from engine.parquet.page_header cimport (
     ENCODING_DELTA_BINARY_PACKED,
     ENCODING_PLAIN,
@@ -83,7 +83,7 @@ cdef int window_at(Chunk* chunk, int64_t position, int64_t size, const uint8_t**
             memmove(chunk.window.data, chunk.window.data + (position - chunk.window_start), <size_t>kept)
             got = kept
         while got < wanted:
-            more = pread(chunk.descriptor, chunk.window.data + got, <size_t>(wanted - got), position + got)
+            more = read_bytes(chunk.descriptor, chunk.parts, chunk.window.data + got, wanted - got, position + got)
             if more < 0:
                 chunk.window_size = 0
                 chunk.error = errno

@@ -28,6 +28,7 @@ from engine.memory.heap import decay_at_once
 from engine.memory.value_stores import Place, read_back
 from engine.parquet.pages import parts
 from engine.records.plain_types import plain_batch
+from engine.records.side_by_side import SideBySide
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
@@ -66,8 +67,9 @@ def read_in_passes(
                 places.append(written)
         if len({len(one) for one in places}) > 1:
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
+        side = SideBySide()
         for batch_places in zip(*places, strict=True):
-            yield joined([_read(place, schema) for place, schema in zip(batch_places, schemas, strict=True)])
+            yield side.of([_read(place, schema) for place, schema in zip(batch_places, schemas, strict=True)])
 
 
 def _write(space: SpillSpace, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema | None, list[Written]]:
@@ -87,13 +89,6 @@ def _read(place: Written, schema: pa.Schema) -> pa.RecordBatch:
     buffer = pa.allocate_buffer(size_bytes)
     read_back(written, memoryview(buffer).cast("B"))
     return pa.ipc.read_record_batch(buffer, schema)
-
-
-def joined(batches: Sequence[pa.RecordBatch], names: Sequence[str] = ()) -> pa.RecordBatch:
-    """Return the columns of batches of the same rows side by side, in the order of some names; (): all as they come."""
-    found = {name: column for each in batches for name, column in zip(each.schema.names, each.columns, strict=True)}
-    order = list(names or found)
-    return pa.RecordBatch.from_arrays([found[name] for name in order], names=order)
 
 
 def regular_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@
 
     DecodedColumns      decoded here: what is not wanted is not decoded (group_reader)
     ArrowColumns        decoded by pyarrow: all of it, then cut and filtered
-    SideBySide          columns of either kind, as one stream
+    JoinedStreams       columns of either kind, as one stream
 
 Invariant: every batch but the last one has the rows that the stream was made for, so streams of one row group go in
 step.
@@ -20,9 +20,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.parquet.column_passes import joined, regular_batches
+from engine.parquet.column_passes import regular_batches
 from engine.parquet.group_reader import GroupReader
 from engine.records.kept_rows import kept_rows
+from engine.records.side_by_side import SideBySide
 
 
 class ColumnStream(Protocol):
@@ -77,12 +78,12 @@ class ArrowColumns:
         next(self._batches, None)
 
 
-class SideBySide:
+class JoinedStreams:
     """Streams of the same rows as one, in the order of some names."""
 
     def __init__(self, streams: Sequence[ColumnStream], names: Sequence[str]) -> None:
         self._streams = streams
-        self._names = list(names)
+        self._columns = SideBySide(names)
 
     def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
         """Return the next rows that are kept; None: all were read."""
@@ -90,9 +91,9 @@ class SideBySide:
         batches = [part for part in parts if part is not None]
         if not batches:
             return None
-        if len({batch.num_rows for batch in batches}) > 1 or len(batches) < len(parts):
+        if len(batches) < len(parts):
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
-        return joined(batches, self._names)
+        return self._columns.of(batches)
 
     def skip(self) -> None:
         """Pass over the next rows."""

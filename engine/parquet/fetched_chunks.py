@@ -4,11 +4,13 @@
     file.is_fetched                      False: a file of this machine, all of which its descriptor has
     file.fetch(group, ranges, headers)   ranges of a row group are there, and headers in place of others (page_ranges)
     file.fetch_ahead(group, ...)         the same, for a row group that is read later; from another thread
-    file.descriptor(group)  file.library_path(group)   to read from, at the places that the chunks have in the file
+    file.source(group)  file.library_path(group)       to read from, at the places that the chunks have in the file
     file.let_go()                        nothing is there but what was fetched ahead
 
-What is fetched of a row group lies in memory without a name (memfd), at its places in a file that is empty elsewhere.
-Its bytes are counted by the reader: before a row group is fetched they are reserved (``file_scan``).
+What is fetched of a row group stays where the client has put it, and kernels read it there (``fetched_bytes``). For a
+library that opens paths it is moved into memory without a name (memfd), at its places in a file that is empty
+elsewhere: the system clears each of its pages first. Its bytes are counted by the reader: before a row group is fetched
+they are reserved (``file_scan``).
 
 Held by: tests/storage/test_object_store.py
 """
@@ -19,8 +21,10 @@ import itertools
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 
+from engine.parquet.fetched_bytes import FetchedBytes
 from engine.storage.file_system import NO_DESCRIPTOR, Buffer, RangeFile
 
 _NAME: Final = "drey-fetched-chunks"
@@ -46,13 +50,13 @@ class ChunkFile:
         self.current = -1
         self._is_closed = False
 
-    def descriptor(self, group: int) -> int:
-        """Return a descriptor of what is there of a row group."""
-        return self._of(group).descriptor if self.is_fetched else self._file.descriptor
+    def source(self, group: int) -> int | FetchedBytes:
+        """Return the descriptor or the bytes in which kernels read a row group."""
+        return self._of(group).source if self.is_fetched else self._file.descriptor
 
     def library_path(self, group: int) -> str:
         """Return a path by which a library can open what is there of a row group."""
-        return f"/proc/self/fd/{self.descriptor(group)}" if self.is_fetched else self.path
+        return f"/proc/self/fd/{self._of(group).as_file()}" if self.is_fetched else self.path
 
     def number(self, group: int) -> int:
         """Return a number that is another one for each file in which chunks of a row group have lain."""
@@ -123,26 +127,48 @@ class _FetchedGroup:
 
     def __init__(self, size_bytes: int) -> None:
         self.number = next(_numbers)
-        self.descriptor = os.memfd_create(_NAME, os.MFD_CLOEXEC)
-        os.ftruncate(self.descriptor, size_bytes)
+        self._size_bytes = size_bytes
+        self._bytes = FetchedBytes()
+        #: the same, as readers have it that began before it was moved
+        self._moved = self._bytes
+        self._descriptor = NO_DESCRIPTOR
         self._there: set[Range] = set()
+
+    @property
+    def source(self) -> int | FetchedBytes:
+        """The bytes, or the descriptor of the file that they were moved into."""
+        return self._bytes if self._descriptor == NO_DESCRIPTOR else self._descriptor
 
     def fetch(self, file: RangeFile, ranges: Sequence[Range], headers: Sequence[Placed]) -> None:
         """Have ranges, and headers where their ranges are not."""
         missing = [each for each in ranges if each not in self._there]
         if not missing:
             return
-        for part in headers:
-            self._write(*part)
-        for part in file.read_ranges(missing):
-            self._write(*part)
+        for part in chain(headers, file.read_ranges(missing)):
+            if self._descriptor == NO_DESCRIPTOR:
+                self._bytes.add(*part)
+            else:
+                self._write(*part)
+        self._bytes.seal()
         self._there.update(missing)
+
+    def as_file(self) -> int:
+        """Move what was fetched into a file without a name; return its descriptor."""
+        if self._descriptor == NO_DESCRIPTOR:
+            self._descriptor = os.memfd_create(_NAME, os.MFD_CLOEXEC)
+            os.ftruncate(self._descriptor, self._size_bytes)
+            for part in self._bytes.parts_of():
+                self._write(*part)
+            self._bytes = FetchedBytes()
+        return self._descriptor
 
     def _write(self, position: int, content: Buffer) -> None:
         done = 0
         while done < len(content):
-            done += os.pwrite(self.descriptor, memoryview(content)[done:], position + done)
+            done += os.pwrite(self._descriptor, memoryview(content)[done:], position + done)
 
     def close(self) -> None:
         """Give the memory back."""
-        os.close(self.descriptor)
+        if self._descriptor != NO_DESCRIPTOR:
+            os.close(self._descriptor)
+        self._moved.clear()

@@ -19,9 +19,9 @@ Held by: tests/parquet/test_row_filter.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -75,11 +75,16 @@ class FileScan:
         self._unlike = {field.name for field in plain if field.type != file.found.field(field.name).type}
         #: The types of the batches that come out.
         self.output_schema = pa.schema([schema.field(name) for name in request.spec.columns])
+        #: The types of batches that were as wanted when they were read.
+        self._as_wanted: pa.Schema | None = None
         self._filter: RowFilter | None = None
         #: The row groups that may have rows; None: all of them.
         self._groups: PossibleGroups | None = None
         #: Row groups that were fetched ahead.
         self._ahead: dict[int, _Ahead] = {}
+        #: The row groups of a split, and knowledge of the reader about the file.
+        self.groups_of: Callable[[SourceSplit], Sequence[int]] = _groups_of
+        self.facts: Any = None
         if request.is_filtering:
             self._filter = RowFilter(request.spec.predicate, schema, file.coded, request.all_tests)
         file.narrow(self._narrow_columns())
@@ -93,6 +98,11 @@ class FileScan:
     def path(self) -> str:
         """The path of the file."""
         return self._file.path
+
+    @property
+    def is_filtering(self) -> bool:
+        """Whether rows may be left out."""
+        return self._request.is_filtering
 
     def _narrow_columns(self) -> set[str]:
         """Return the columns whose decimals may be decoded to 64 bits.
@@ -288,7 +298,14 @@ class FileScan:
         """Return the columns in the order asked for, of the source's types, without the file's metadata."""
         if not self._request.spec.columns:
             return batch.select([])
-        return arranged(batch, self.output_schema, self._request.compact)
+        found = batch.schema
+        if self._as_wanted is not None and found.equals(self._as_wanted, check_metadata=True):
+            return batch
+        made = arranged(batch, self.output_schema, self._request.compact)
+        is_coded = any(map(pa.types.is_dictionary, found.types))  # codes are checked, of each batch
+        if not is_coded and made.schema.equals(found, check_metadata=True):
+            self._as_wanted = found
+        return made
 
     def close(self) -> None:
         """Close the file, and hold nothing for it."""
@@ -296,6 +313,10 @@ class FileScan:
             self.drop_ahead(group)
         self._memory.let_go()
         self._file.close()
+
+
+def _groups_of(split: SourceSplit) -> Sequence[int]:
+    return range(split.start, split.end)
 
 
 def _schema_of(file: OpenFile, request: ScanRequest) -> pa.Schema:

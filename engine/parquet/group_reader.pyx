@@ -1,7 +1,7 @@
 """GroupReader: columns of a row group decoded here, as record batches of the rows that are wanted.
 
     reader = GroupReader(schema, window_bytes)
-    reader.begin(descriptor, chunks)      a row group, a StoredChunk for each column; memory is that of the one before
+    reader.begin(source, chunks)          a row group, a StoredChunk for each column; memory is that of the one before
     reader.read(rows, mask) -> batch      of the next rows those for which a BooleanArray of as many is true; None: all
     reader.skip(rows)                     the next rows are not wanted
 
@@ -46,6 +46,7 @@ from engine.parquet.chunk_pages cimport (
     open_sealed,
     reset_chunk,
 )
+from engine.parquet.fetched_bytes cimport FetchedBytes, Parts
 from engine.parquet.chunk_values cimport begin_rows, take_rows
 from engine.parquet.page_kernels cimport PAGE_SLACK
 from engine.parquet.page_rooms cimport give_back
@@ -56,7 +57,6 @@ from engine.records.kept_rows cimport Mask
 cdef int64_t ROOM_KEPT_MAX = 8 << 20
 cdef dict CODECS = {"UNCOMPRESSED": CODEC_NONE, "SNAPPY": CODEC_SNAPPY}
 cdef dict OTHER_CODECS = {"ZSTD": "zstd", "GZIP": "gzip", "LZ4": "lz4_raw", "BROTLI": "brotli"}
-cdef object INT32 = pa.int32()
 cdef object LARGE = (pa.large_string(), pa.large_binary())
 
 
@@ -85,9 +85,9 @@ cdef class GroupReader:
     """Rows of a row group, from the first to the last. See the module's text."""
 
     cdef object _schema
+    cdef object _source             # what the row group is read from
     cdef list _codecs
     cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
-    cdef dict _codes                # of the current batch: buffers of numbers of texts, by column
     cdef Chunk* _columns
     cdef Scratch* _scratch
     cdef int32_t _column_count
@@ -104,14 +104,17 @@ cdef class GroupReader:
         for index in range(self._column_count):
             self._columns[index].scratch, self._columns[index].window_bytes = self._scratch, window_bytes
 
-    def begin(self, int descriptor, list chunks not None):
+    def begin(self, source not None, list chunks not None):
         """Begin with a row group, a StoredChunk for each column; what was left of another one is forgotten."""
         cdef Chunk* column
+        cdef int descriptor = source if isinstance(source, int) else -1
+        cdef const Parts* parts = NULL if isinstance(source, int) else (<FetchedBytes?>source).parts()
         self._codecs, self._dictionaries, self.rows_read = [], [], 0
+        self._source = source
         for index, chunk in enumerate(chunks):
             column = &self._columns[index]
             reset_chunk(column)
-            column.descriptor = descriptor
+            column.descriptor, column.parts = descriptor, parts
             column.position, column.end, column.values_left = chunk.position, chunk.end, chunk.values
             column.size_max, column.codec = chunk.size_max, CODECS.get(chunk.codec, CODEC_OTHER)
             column.shape, column.stored_width, column.width = chunk.shape, chunk.stored_width, chunk.width
@@ -154,12 +157,7 @@ cdef class GroupReader:
         builder = BatchBuilder.begin(self._schema, kept)
         if self._column_count:
             target = builder.allocate(self._size_of_values(kept))
-            self._codes = {}
             for index in range(self._column_count):
-                if self._columns[index].shape == SHAPE_CODES:
-                    self._codes[index] = codes = pa.allocate_buffer(kept * 4 + PAGE_SLACK)
-                    self._columns[index].target = <uint8_t*><uintptr_t>codes.address
-                    continue
                 self._columns[index].target = target
                 target += self._size_of_column(&self._columns[index], kept)
             self._take(rows, NULL if words is None or kept == rows else words.words, kept)
@@ -168,7 +166,7 @@ cdef class GroupReader:
         return builder.build()
 
     cdef int64_t _size_of_column(self, Chunk* column, int64_t kept):
-        if column.shape == SHAPE_TEXTS or column.shape == SHAPE_CODES:
+        if column.shape == SHAPE_TEXTS:
             return 0
         return padded(kept * column.width + PAGE_SLACK)
 
@@ -221,7 +219,8 @@ cdef class GroupReader:
             validity = builder.allocate(size)
             memcpy(validity, column.validity.data, <size_t>size)
         if column.shape == SHAPE_CODES:
-            builder.set_array(index, self._coded(index, kept, validity))
+            builder.set_values(index, column.kept_nulls, validity, NULL, column.target)
+            builder.set_dictionary(index, self._dictionary(index))
         elif column.shape == SHAPE_TEXTS:
             self._set_texts(builder, index, kept, validity)
         elif column.shape == SHAPE_BITS:
@@ -247,16 +246,6 @@ cdef class GroupReader:
                 give_back(&column.texts)
         builder.set_values(index, column.kept_nulls, validity, offsets, texts)
         return 0
-
-    cdef object _coded(self, int32_t index, int64_t kept, uint8_t* validity):
-        """A column of numbers of texts as Arrow's dictionary."""
-        cdef Chunk* column = &self._columns[index]
-        bits = None
-        if validity != NULL:
-            bits = pa.allocate_buffer((kept + 63) // 64 * 8)
-            memcpy(<void*><uintptr_t>bits.address, validity, <size_t>bits.size)
-        indices = pa.Array.from_buffers(INT32, kept, [bits, self._codes.pop(index)], column.kept_nulls)
-        return pa.DictionaryArray.from_arrays(indices, self._dictionary(index), safe=False)
 
     cdef object _dictionary(self, int32_t index):
         """The texts of a coded column; there may be more of them after another page."""

@@ -26,7 +26,7 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedColumns, SideBySide
+from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedColumns, JoinedStreams
 from engine.parquet.fetched_chunks import ChunkFile
 from engine.parquet.footers import (
     GroupPages,
@@ -230,9 +230,7 @@ class OpenFile:
         for some in [[name] for name in new] if self._file.is_fetched else [new] if new else []:
             was_there = self._file.has(group)
             self.fetch(group, some)
-            pages_of_new = pages_at(
-                self._file.descriptor(group), self.footer, group, some, self._places_of(tuple(some))
-            )
+            pages_of_new = pages_at(self._file.source(group), self.footer, group, some, self._places_of(tuple(some)))
             known.update({(group, name): pages for name, pages in pages_of_new.items()})
             if not was_there:
                 self._file.let_go()
@@ -257,16 +255,18 @@ class OpenFile:
         self.fetch(group, whole)  # pyarrow reads all pages
         own = list(decoded)
         streams: list[ColumnStream] = []
+        if len(own) < len(columns):
+            self._file.library_path(group)  # what was fetched is not there twice while pyarrow reads it
         if own:
             reader = self._reader(own, buffer_bytes(len(columns)))
-            reader.begin(self._file.descriptor(group), list(decoded.values()))
+            reader.begin(self._file.source(group), list(decoded.values()))
             streams.append(DecodedColumns(reader, self.row_count(group), rows))
             if len(own) == len(columns):
                 return streams[0]
         others = [name for name in columns if name not in decoded]
         if others or not columns:
             streams.append(ArrowColumns(self._checked(group, others, self._arrow_batches(group, others, rows)), rows))
-        return streams[0] if len(streams) == 1 else SideBySide(streams, columns)
+        return streams[0] if len(streams) == 1 else JoinedStreams(streams, columns)
 
     def _reader(self, columns: Sequence[str], window_bytes: int) -> GroupReader:
         """Return the reader of some columns, with the memory that it took for another row group."""

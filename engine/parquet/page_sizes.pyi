@@ -1,5 +1,7 @@
 from typing import NamedTuple
 
+from engine.parquet.fetched_bytes import FetchedBytes
+
 class PageSizes(NamedTuple):
     page_bytes: int
     compressed_bytes: int
@@ -11,5 +13,5 @@ class PageSizes(NamedTuple):
     bad_count: int
 
 def page_sizes(
-    descriptor: int, position: int, end: int, value_count: int, size_max: int, expansion: int
+    source: int | FetchedBytes, position: int, end: int, value_count: int, size_max: int, expansion: int
 ) -> PageSizes: ...

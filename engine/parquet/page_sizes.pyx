@@ -1,6 +1,6 @@
 """Page sizes in the headers of a Parquet column's pages, read before memory is reserved for it.
 
-    page_sizes(descriptor, position, end, value_count, size_max, expansion) ──► PageSizes
+    page_sizes(source, position, end, value_count, size_max, expansion) ──► PageSizes
 
     header ─► sizes ─► sound? ─► the next header lies behind the page ...      until the column's values are there
 
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from posix.unistd cimport pread
 
+from engine.parquet.fetched_bytes cimport FetchedBytes, Parts, read_bytes
 from engine.parquet.page_header cimport PAGE_DICTIONARY, PageHeader, parse_page_header
 
 cdef enum:
@@ -26,10 +26,10 @@ cdef enum:
     EXPANSION_ADDED = 64        # bytes of a frame around what is compressed
 
 
-cdef int64_t read_header(int descriptor, int64_t position, uint8_t* memory, int64_t room,
+cdef int64_t read_header(int descriptor, const Parts* parts, int64_t position, uint8_t* memory, int64_t room,
                          PageHeader* header) noexcept nogil:
     """Read a header; returns how many bytes it has, 0 when it does not end within the room."""
-    return parse_page_header(memory, pread(descriptor, memory, <size_t>room, position), header)
+    return parse_page_header(memory, read_bytes(descriptor, parts, memory, room, position), header)
 
 
 class PageSizes(NamedTuple):
@@ -45,16 +45,19 @@ class PageSizes(NamedTuple):
     bad_count: int
 
 
-def page_sizes(int descriptor, int64_t position, int64_t end, int64_t value_count, int64_t size_max,
+def page_sizes(source not None, int64_t position, int64_t end, int64_t value_count, int64_t size_max,
                int64_t expansion):
     """Return the sizes of a column's pages, up to the first that cannot be right.
 
     Args:
+        source: descriptor of the file, or what was fetched of it.
         position, end: of the column's pages in the file, bytes.
         value_count: of the column; pages behind the last value are not looked at.
         size_max: no page of the column has more bytes.
         expansion: nor so many times its compressed ones and EXPANSION_ADDED more, 0: the codec knows no such limit.
     """
+    cdef int descriptor = source if isinstance(source, int) else -1
+    cdef const Parts* parts = NULL if isinstance(source, int) else (<FetchedBytes?>source).parts()
     cdef uint8_t[HEADER_BYTES] near
     cdef uint8_t* memory = NULL
     cdef PageHeader sizes
@@ -71,12 +74,12 @@ def page_sizes(int descriptor, int64_t position, int64_t end, int64_t value_coun
         with nogil:
             while value_count > 0 and next_position < end:
                 position = next_position
-                header = read_header(descriptor, position, near, HEADER_BYTES, &sizes)
+                header = read_header(descriptor, parts, position, near, HEADER_BYTES, &sizes)
                 if header == 0:
                     if memory == NULL:
                         memory = <uint8_t*>malloc(HEADER_BYTES_MAX)
                     if memory != NULL:
-                        header = read_header(descriptor, position, memory, HEADER_BYTES_MAX, &sizes)
+                        header = read_header(descriptor, parts, position, memory, HEADER_BYTES_MAX, &sizes)
                 if header == 0:
                     is_complete = False
                     break

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 
 from engine.config.sizes import format_size
 from engine.errors import MemoryBudgetError
+from engine.parquet.fetched_bytes import FetchedBytes
 from engine.parquet.page_sizes import page_sizes
 from engine.storage.file_systems import file_system_of
 
@@ -123,7 +124,7 @@ def pages_of(path: str, metadata: pq.FileMetaData, group: int, columns: Sequence
 
 
 def pages_at(
-    descriptor: int,
+    source: int | FetchedBytes,
     metadata: pq.FileMetaData,
     group: int,
     columns: Sequence[str],
@@ -133,16 +134,16 @@ def pages_at(
     found = dict.fromkeys(columns, Pages())
     chunks = metadata.row_group(group)
     for name, leaf in places:
-        found[name] = found[name].with_leaf(leaf_pages(descriptor, chunks.column(leaf), group))
+        found[name] = found[name].with_leaf(leaf_pages(source, chunks.column(leaf), group))
     return found
 
 
-def leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int) -> Pages:
+def leaf_pages(source: int | FetchedBytes, chunk: pq.ColumnChunkMetaData, group: int) -> Pages:
     """Return the pages of a leaf in a row group of an open file; raises as ``pages_of``."""
     (begin, end), compressed = chunk_range(chunk), chunk.total_compressed_size
     whole = chunk.total_uncompressed_size
     largest = max(whole, compressed, _SIZE_HARMLESS)
-    sizes = page_sizes(descriptor, begin, end, chunk.num_values, largest, _EXPANSIONS.get(chunk.compression, 0))
+    sizes = page_sizes(source, begin, end, chunk.num_values, largest, _EXPANSIONS.get(chunk.compression, 0))
     if sizes.bad_size:
         raise pa.ArrowInvalid(
             f"row group {group}, column {chunk.path_in_schema}: the page at byte {sizes.position} is damaged: "
@@ -158,8 +159,11 @@ def leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int) -> Pa
 
 def check_fits(path: str, group: int, held: Mapping[str, int], limit_bytes: int, *, is_at_once: bool) -> None:
     """Raise MemoryBudgetError where reading a column alone, or all of them at once, holds more than there is."""
+    total = sum(held.values())
+    if total <= limit_bytes:
+        return
     name = max(held, key=lambda column: held[column], default="")
-    wanted = sum(held.values()) if is_at_once else held.get(name, 0)
+    wanted = total if is_at_once else held.get(name, 0)
     if wanted > limit_bytes:
         raise MemoryBudgetError(
             f"file {path}, row group {group}, column {name!r}: reading it takes {format_size(wanted)}, since pages"

@@ -102,7 +102,7 @@ class ReadAhead:
             with self._lock:
                 found = self._scans.get(split.path)
             if found is not None and found.done() and found.exception() is None:
-                for group in range(split.start, split.end):
+                for group in found.result().groups_of(split):
                     found.result().drop_ahead(group)
 
     def close(self) -> None:

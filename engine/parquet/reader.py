@@ -26,13 +26,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from engine.closing import close_all
 from engine.errors import DataError, SpillError
 from engine.files.stored_files import statuses
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.parquet.file_scan import FileScan
 from engine.parquet.open_file import OpenFile
-from engine.parquet.read_ahead import ReadAhead
+from engine.parquet.open_scans import OpenScans
 from engine.parquet.scan_memory import BATCH_BYTES_MIN, ScanMemory
 from engine.parquet.scan_request import ScanRequest
 from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, SmallFile, small_file
@@ -66,12 +65,9 @@ class ParquetReader:
         #: The splits that it reads, which may be others than its own.
         self._taken_splits: Iterator[SourceSplit] = iter(splits)
         self._memory = ScanMemory(new_space)
-        #: The splits of files in stores, of which some are fetched ahead.
-        self._ahead: ReadAhead | None = None
+        self._scans = OpenScans(self._memory, self._new_scan)
         #: Small files that were read ahead, by path and row groups.
         self._small: dict[tuple[str, tuple[int, ...]], SmallFile | None] = {}
-        #: The scan of the file that is open.
-        self._scan: FileScan | None = None
         #: The types of the rows of the small file that was read last.
         self._small_schema: pa.Schema | None = None
         #: The file of the rows that come out.
@@ -110,7 +106,7 @@ class ParquetReader:
                 del batch  # a wide one is not kept while the next is read
             return
         # A filter leaves a few rows of each batch. The first ones leave at once: the operator may want few.
-        small = SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, self._memory.part_bytes // 8)))
+        small = _small_batches(self._memory)
         for batch in self._rows():
             if self.is_in_runs and self.run != self._run_read:
                 yield from small.rest()
@@ -122,17 +118,15 @@ class ParquetReader:
         """Find the threshold by keys of row groups; yields batches of no rows, since the task may want to stop."""
         first.test.is_dropping = False
         for path in dict.fromkeys(split.path for split in self._splits):
-            with _named(f"file {path}"):
-                yield from self._opened(path).look_ahead(first)
+            with named_errors(f"file {path}"):
+                yield from self._scans.of(path).look_ahead(first)
         first.test.keys.settle()
         first.test.is_dropping = True
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         splits_taken = self._taken_splits
         if self._statuses and self._request.first is None:
-            self._ahead = ReadAhead(splits_taken, self._prepare)
-            self._memory.drop_ahead = self._ahead.drop
-            splits_taken = iter(self._ahead)
+            splits_taken = self._scans.ahead_of(splits_taken, self._prepare)
         has_many_files = self._has_many_files
         for path, splits in groupby(splits_taken, key=attrgetter("path")):
             self.path = path
@@ -144,7 +138,7 @@ class ParquetReader:
                 continue
             for split in listed:
                 self._run_read += 1
-                with _named(f"file {split.path}, row groups {split.start} to {split.end}"):
+                with named_errors(f"file {split.path}, row groups {split.start} to {split.end}"):
                     yield from self._read_split(split)
 
     def _read_small(self, path: str, splits: Sequence[SourceSplit]) -> list[pa.RecordBatch] | None:
@@ -159,7 +153,7 @@ class ParquetReader:
             file = small_file(path, groups, request.columns, self._statuses.get(path))
         if file is None:
             return None
-        self._close_file()
+        self._scans.close_file()
         schema = self._small_schema
         if schema is None or (request.types is None and not file.schema.equals(schema)):
             types = file.schema if request.types is None else request.types
@@ -177,9 +171,7 @@ class ParquetReader:
 
     def _prepare(self, split: SourceSplit) -> None:
         """Fetch what reading a split needs. Thread: any."""
-        ahead = self._ahead
-        assert ahead is not None
-        if ahead.is_ended:
+        if self._scans.is_ended:
             return
         if self._has_many_files and self._may_be_small([split]):
             groups = tuple(range(split.start, split.end))
@@ -187,16 +179,10 @@ class ParquetReader:
             self._small[split.path, groups] = found
             if found is not None:
                 return
-        scan = ahead.scan(split.path, self._new_scan)
-        scan.add(split)
-        for group in range(split.start, split.end):
-            if not ahead.is_ended and scan.may_have(group):
-                scan.fetch_ahead(group)
+        self._scans.fetch(self._scans.planned(split.path), [split])
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        scan = self._scan
-        if scan is None or split.path != scan.path:
-            scan = self._opened(split.path)
+        scan = self._scans.of(split.path)
         scan.add(split)
         for group in range(split.start, split.end):
             if not scan.may_have(group):
@@ -209,12 +195,6 @@ class ParquetReader:
         self._memory.end_split()
         self.bytes_read += split.size_bytes
 
-    def _opened(self, path: str) -> FileScan:
-        """Close the file that is open, and open another one."""
-        self._close_file()
-        self._scan = self._new_scan(path) if self._ahead is None else self._ahead.scan(path, self._new_scan)
-        return self._scan
-
     def _new_scan(self, path: str) -> FileScan:
         file = OpenFile(path, self._request.columns, self._statuses.get(path))
         try:
@@ -224,21 +204,26 @@ class ParquetReader:
             file.close()
             raise
 
-    def _close_file(self) -> None:
-        scan, self._scan = self._scan, None
-        if scan is not None and self._ahead is not None:
-            self._memory.let_go()
-            self._ahead.leave(scan.path)
-        elif scan is not None:
-            scan.close()
-
     def close(self) -> None:
         """Close the open file, and those that are read ahead."""
-        close_all([self._close_file, *(() if self._ahead is None else (self._ahead.close,)), self._memory.close])
+        self._scans.close()
+
+
+def filtered_batches(batches: Iterator[pa.RecordBatch], memory: ScanMemory) -> Iterator[pa.RecordBatch]:
+    """Yield batches of which a filter left few rows, several together; the first ones at once."""
+    small = _small_batches(memory)
+    for batch in batches:
+        yield from small.add(batch)
+        del batch
+    yield from small.rest()
+
+
+def _small_batches(memory: ScanMemory) -> SmallBatches:
+    return SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, memory.part_bytes // 8)))
 
 
 @contextmanager
-def _named(place: str) -> Iterator[None]:
+def named_errors(place: str) -> Iterator[None]:
     """Say where it is that a file cannot be read."""
     try:
         yield

@@ -30,7 +30,6 @@ import pyarrow as pa
 
 from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
-from engine.parquet.column_passes import joined
 from engine.parquet.column_streams import ColumnStream
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.adaptive_key_filter import FEW_ROWS_SHARE, AdaptiveKeyFilter, mask_of
@@ -38,6 +37,7 @@ from engine.records.arrow_functions import pc
 from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
+from engine.records.side_by_side import SideBySide
 from engine.records.top_keys import TopTest
 
 #: some columns of a row group, in batches of so many rows
@@ -88,6 +88,8 @@ class RowFilter:
         self._may_test_first = (
             predicate is not None and not can_raise and all(isinstance(one, AdaptiveKeyFilter) for one in tests)
         )
+        #: columns of the filter and the others, by what is asked for
+        self._sides: dict[tuple[str, ...], SideBySide] = {}
         #: rows that tests, and the predicate, were asked about, and those that they left
         self._tested, self._asked = _Share(), _Share()
 
@@ -108,7 +110,7 @@ class RowFilter:
         """
         own = [name for name in columns if name in self.columns]
         others = [name for name in columns if name not in self.columns]
-        looked = rows * looks
+        looked, sides = rows * looks, self._sides_of(columns)
         filtered, beside = open_columns(self.columns, looked), _Beside(partial(open_columns, others, rows))
         for start in range(0, row_count, looked):
             count = min(looked, row_count - start)
@@ -132,9 +134,15 @@ class RowFilter:
                     beside.skip(1)
                     continue
                 more = beside.read(part, kept_count)
-                yield joined([left.slice(given, kept_count), more], columns) if own else more.select(columns)
+                yield sides.of([left.slice(given, kept_count), more]) if own else more.select(columns)
                 given += kept_count
                 del more
+
+    def _sides_of(self, columns: Sequence[str]) -> SideBySide:
+        sides = self._sides.get(tuple(columns))
+        if sides is None:
+            sides = self._sides[tuple(columns)] = SideBySide(columns)
+        return sides
 
     def _filtered(
         self, stream: ColumnStream, share: bool | pa.BooleanArray
@@ -175,7 +183,7 @@ class RowFilter:
         self, batch: pa.RecordBatch, plain: CompiledExpression, mask: pa.BooleanArray | None
     ) -> pa.BooleanArray:
         """Return the mask and what the part over plain columns says."""
-        columns = batch.select(self._plain_columns)
+        columns = batch if batch.schema.names == self._plain_columns else batch.select(self._plain_columns)
         if mask is None:
             return plain(plain_batch(columns))
         if plain.can_raise or mask.true_count > FEW_ROWS_SHARE * batch.num_rows:

@@ -11,15 +11,12 @@ explained and then run.
 
 Limits: of a file that is sorted the sample shows the begin of row groups; keys of joins are sampled better
 (``key_sample``). Columns of very wide values are not sampled.
-Held by: tests/connectors/test_columnar_sources.py
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -30,13 +27,13 @@ from engine.expressions.common_type import common_type
 from engine.graph.expression import Expression, columns_of
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
-from engine.parquet.column_passes import joined
 from engine.parquet.footers import known_places, read_footer
-from engine.parquet.kept_samples import KeptSamples, stamps_of
+from engine.parquet.kept_samples import KeptFindings, KeptSamples, stamps_of
 from engine.parquet.open_file import OpenFile, OpenFiles
 from engine.parquet.pages import flat_leaves, leaf_places, parts
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_schema
+from engine.records.side_by_side import SideBySide
 from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, column_statistics
 from engine.statistics.predicate_shares import Counted, counted, measured, parts_of
 
@@ -51,8 +48,6 @@ _SAMPLE_BYTES: Final = 8 << 20
 _SAMPLED_AT_ONCE_BYTES: Final = 16 << 20
 #: columns of a row group in a store that are fetched whole for a sample
 _SHORT_BYTES: Final = 128 << 10
-_REMEMBERED: Final = 512
-_COLUMNS_REMEMBERED: Final = 512
 #: decoder of predicates, the keys of cached samples, since predicates have no hash
 _PREDICATES: Final = msgspec.msgpack.Decoder(tuple[Expression, ...])
 _NO_PREDICATES: Final = msgspec.msgpack.encode(())
@@ -174,9 +169,13 @@ class _Asked(NamedTuple):
     predicates: bytes
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _Asked, *, is_all: bool) -> _Sample:
-    """Return the sample of row groups; ``is_all``: the source has no others."""
+    """Return the sample of row groups, as it is known or as it is found; ``is_all``: the source has no others."""
+    key = (groups, stamps, asked, is_all)
+    return _known_samples.of(key, partial(_found_sample, groups, stamps, asked, is_all=is_all))
+
+
+def _found_sample(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _Asked, *, is_all: bool) -> _Sample:
     columns, row_count = asked.columns, asked.row_count
     tables: list[pa.Table] = []
     wanted = asked.rows // len(groups)
@@ -186,6 +185,7 @@ def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _A
             if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
                 break
     rows = sum(table.num_rows for table in tables)
+    row_count = max(row_count, rows)  # not every source knows its rows
     whole = _put_together(tables)
     places = SampledPlaces(len(tables), rows)
     read = groups[: len(tables)], stamps[: len(tables)]
@@ -214,31 +214,6 @@ def _put_together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(typed, promote_options="permissive")
 
 
-class _KnownColumns:
-    """Statistics of columns that were sampled last, for queries that read others beside them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        #: guarded by: self._lock
-        self._found: OrderedDict[Hashable, ColumnStatistics] = OrderedDict()
-
-    def of(self, key: Hashable, find: Callable[[], ColumnStatistics]) -> ColumnStatistics:
-        """Return the cached value of a key, or the result of a function."""
-        with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
-        found = find()
-        with self._lock:
-            self._found[key] = found
-            if len(self._found) > _COLUMNS_REMEMBERED:
-                self._found.popitem(last=False)
-        return found
-
-
-_known: Final = _KnownColumns()
-
-
 def _group_sample(files: OpenFiles, group: SourceSplit, rows: int, columns: list[str]) -> pa.Table:
     """Return the first rows of a row group, as plain types."""
     try:
@@ -260,6 +235,8 @@ def _group_sample(files: OpenFiles, group: SourceSplit, rows: int, columns: list
 
 
 _kept: Final = KeptSamples()
+_known: Final = KeptFindings[ColumnStatistics]()
+_known_samples: Final = KeptFindings[_Sample]()
 
 
 def _first_rows(file: OpenFile, group: int, rows: int, columns: list[str]) -> pa.Table:
@@ -272,4 +249,4 @@ def _first_rows(file: OpenFile, group: int, rows: int, columns: list[str]) -> pa
         file.indexes.expect([group], None, columns)
         file.choose(group, columns, [(0, rows)])
     batches = [file.columns(group, part, rows).read() for part in parts(columns, sizes, _SAMPLED_AT_ONCE_BYTES)]
-    return pa.Table.from_batches([joined([batch for batch in batches if batch is not None])])
+    return pa.Table.from_batches([SideBySide().of([batch for batch in batches if batch is not None])])

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.parquet.fetched_bytes import FetchedBytes
 from engine.parquet.fetched_chunks import ChunkFile
 from engine.parquet.footers import open_bytes
 from engine.parquet.pages import leaf_pages, leaf_places
@@ -56,7 +57,7 @@ def small_file(
             file = open_bytes(data)
             with contextlib.closing(ChunkFile(opened)) as chunks:
                 chunks.fetch(0, [(0, len(data))])
-                if not _are_small(chunks.descriptor(0), file.metadata, groups, columns):
+                if not _are_small(chunks.source(0), file.metadata, groups, columns):
                     return None
             table = file.read_row_groups(list(groups), columns=list(columns), use_threads=False)
         except (pa.ArrowException, OSError):
@@ -66,7 +67,9 @@ def small_file(
     return SmallFile(plain_file_schema(table.schema), table.to_batches())
 
 
-def _are_small(descriptor: int, footer: pq.FileMetaData, groups: Sequence[int], columns: Sequence[str]) -> bool:
+def _are_small(
+    source: int | FetchedBytes, footer: pq.FileMetaData, groups: Sequence[int], columns: Sequence[str]
+) -> bool:
     """Whether rows of row groups are few and narrow; pa.ArrowInvalid where a page cannot be what it says."""
     rows, size_bytes = 0, 0.0
     places = leaf_places(footer.schema, columns)
@@ -74,6 +77,6 @@ def _are_small(descriptor: int, footer: pq.FileMetaData, groups: Sequence[int], 
         metadata = footer.row_group(group)
         rows += metadata.num_rows
         for _, leaf in places:
-            pages = leaf_pages(descriptor, metadata.column(leaf), group)
+            pages = leaf_pages(source, metadata.column(leaf), group)
             size_bytes += pages.whole_bytes + pages.value_bytes * metadata.num_rows
     return rows <= _ROWS_MAX and size_bytes <= _DECODED_BYTES_MAX

@@ -13,7 +13,6 @@ views) are read as plain ones.
 What is damaged is found when it is read, except for what would be allocated first: footers, and headers of the pages
 that are sampled.
 
-Held by: tests/connectors/test_columnar_sources.py
 Held by: tests/integration/test_text_and_records.py
 """
 

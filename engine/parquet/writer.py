@@ -64,15 +64,15 @@ _CODECS: Final[dict[str, range | None]] = {
 }
 
 
-def check_compression(compression: str, level: int | None) -> None:
+def check_compression(compression: str, level: int | None, call: str = "write_parquet") -> None:
     """Raise ConfigurationError for a codec that Parquet files do not have here, or a level that it does not."""
     if compression not in _CODECS:
-        raise ConfigurationError(f"write_parquet: compression={compression!r}: choose one of {', '.join(_CODECS)}")
+        raise ConfigurationError(f"{call}: compression={compression!r}: choose one of {', '.join(_CODECS)}")
     levels = _CODECS[compression]
     if level is None or (not isinstance(level, bool) and levels is not None and level in levels):
         return
     known = f"{levels[0]} to {levels[-1]}" if levels else "no levels; leave it out"
-    raise ConfigurationError(f"write_parquet: compression_level={level!r}: {compression} has {known}")
+    raise ConfigurationError(f"{call}: compression_level={level!r}: {compression} has {known}")
 
 
 class ParquetWriter:

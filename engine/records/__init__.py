@@ -15,6 +15,7 @@
     utf8            strings within nested values are text
     row_batch       encoded rows, the interface between sorts and joins
     row_pages       rows in pages, the interface between partitions and joins
+    side_by_side    columns of batches of the same rows as one batch
     batch_limits    how large a batch is at most; bounded_batches: batches within the limits
     wide_rows       very wide rows at the edges of a process
     hashing         the 64-bit hash of key columns, from batches and from rows (hash_mix: its mixing functions)

@@ -66,6 +66,9 @@ cdef class ArrowBatch:
     # Note that a column's view has references (outside_values), and keep alive what it lies in.
     cdef int keep_outside(self, int32_t column, uint8_t* flags, object owners) except -1
 
+# The kind of a format string, of a dictionary that of its codes, and the width of a value; negative: it has none.
+cdef int32_t kind_of_format(const char* format, int32_t* width) noexcept nogil
+
 # The types of a schema (plain types only), one node for each column, in one block; column_count entries.
 # Raises SchemaError naming the column and its type. Give it back with free().
 cdef TypeNode* types_of_schema(object schema) except NULL

@@ -4,6 +4,7 @@
                                                  ArrowArray  (buffers)        ──► ColumnView for each column
     batch = ArrowBatch.open(record_batch)        # one call per batch; kernels then read batch.columns[c]
     batch_bytes(record_batch)                    # what ``nbytes`` says, in a fraction of its time
+    used_bytes(record_batch)                     # the same, of dictionaries what the rows can use
 
 A column of nested type has views for its children. Dictionary, run-end and view types are converted to plain ones
 first (``plain_types``); extension types are seen as their storage.
@@ -114,11 +115,16 @@ cdef int32_t _nested_kind(const char* format, int32_t* width) noexcept nogil:
 
 cdef int32_t _kind_of_schema(const ArrowSchema* schema, int32_t* width) noexcept nogil:
     """Return Kind, or UNSUPPORTED or NOT_PLAIN; the width through the pointer."""
-    cdef const char* format = schema.format
+    if schema.dictionary != NULL:
+        width[0] = 0
+        return NOT_PLAIN
+    return kind_of_format(schema.format, width)
+
+
+cdef int32_t kind_of_format(const char* format, int32_t* width) noexcept nogil:
+    """Return the kind of a format, of a dictionary that of its codes."""
     cdef int32_t index
     width[0] = 0
-    if schema.dictionary != NULL:
-        return NOT_PLAIN
     if format[0] == c"t":
         return _temporal_kind(format, width)
     if format[0] == c"d":
@@ -248,13 +254,15 @@ cdef int64_t _bits_size(int64_t first, int64_t count) noexcept nogil:
 
 cdef int64_t _values_size(const ArrowSchema* schema, const ArrowArray* array, int64_t first,
                           int64_t count) noexcept nogil:
-    """Return the bytes of count values of a plain type from the one at first in the buffers on, as Arrow counts."""
+    """Return the bytes of count values of a type from the one at first in the buffers on, as Arrow counts."""
     cdef int32_t width
-    cdef int32_t kind = _kind_of_schema(schema, &width)
+    cdef int32_t kind = kind_of_format(schema.format, &width)
     cdef int64_t size = 0
     cdef int64_t begin, end, index
     if kind == KIND_NULL:
         return 0
+    if schema.dictionary != NULL:
+        size = _values_size(schema.dictionary, array.dictionary, array.dictionary.offset, array.dictionary.length)
     if array.buffers[0] != NULL:
         size += _bits_size(first, count)
     if kind == KIND_BOOL:
@@ -290,11 +298,38 @@ cdef int64_t _batch_size(const ArrowSchema* schema, const ArrowArray* batch) noe
     return size
 
 
+cdef int64_t _unused_size(const ArrowSchema* schema, const ArrowArray* batch) noexcept nogil:
+    """Return the bytes of dictionaries that are more than the rows can use: of values that there are no rows for."""
+    cdef const ArrowArray* values
+    cdef int64_t size = 0
+    cdef int64_t index
+    for index in range(batch.n_children):
+        values = batch.children[index].dictionary
+        if values != NULL and values.length > batch.length:
+            size += <int64_t>(_values_size(schema.children[index].dictionary, values, values.offset, values.length)
+                              * (1 - <double>batch.length / <double>values.length))
+    return size
+
+
+cdef bint _has_size(const ArrowSchema* schema) noexcept nogil:
+    """Whether the bytes of a type are found here: it is plain, or has dictionaries of such."""
+    cdef int32_t width
+    cdef int64_t index
+    if kind_of_format(schema.format, &width) < 0:
+        return False
+    if schema.dictionary != NULL and not _has_size(schema.dictionary):
+        return False
+    for index in range(schema.n_children):
+        if not _has_size(schema.children[index]):
+            return False
+    return True
+
+
 cdef enum:
     SEEN_BATCHES = 61
 
-#: batches that were measured last, by address: a weak reference, and the bytes
-cdef list seen_batches = [(None, 0)] * SEEN_BATCHES
+#: batches that were measured last, by address: a weak reference, the bytes, and those that rows can use
+cdef list seen_batches = [(None, 0, 0)] * SEEN_BATCHES
 
 
 def batch_bytes(batch):
@@ -302,21 +337,34 @@ def batch_bytes(batch):
 
     A batch that goes from operator to operator is measured once: to open it gives the GIL away, and takes it back.
     """
+    return _sizes(batch)[1]
+
+
+def used_bytes(batch):
+    """Return ``batch_bytes``, of dictionaries no more than rows can use: a few have the texts of all others."""
+    return _sizes(batch)[2]
+
+
+cdef tuple _sizes(object batch):
     cdef Py_ssize_t place = (<Py_ssize_t><void*>batch >> 4) % SEEN_BATCHES
-    reference, size = seen_batches[place]
-    if reference is not None and reference() is batch:
-        return size
-    size = _measured(batch)
-    seen_batches[place] = (ref(batch), size)
-    return size
+    cdef tuple seen = seen_batches[place]
+    if seen[0] is None or seen[0]() is not batch:
+        seen_batches[place] = seen = _measured(batch)
+    return seen
 
 
-cdef object _measured(object batch):
+cdef tuple _measured(object batch):
+    cdef ArrowSchema* schema
+    cdef ArrowArray* array
+    cdef int64_t size, unused = 0
     schema_capsule, array_capsule = batch.__arrow_c_array__()
-    cdef ArrowSchema* schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
-    if _check_schema(schema) < 0:
-        return batch.nbytes
-    return _batch_size(schema, <ArrowArray*>PyCapsule_GetPointer(array_capsule, b"arrow_array"))
+    schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
+    array = <ArrowArray*>PyCapsule_GetPointer(array_capsule, b"arrow_array")
+    if _has_size(schema):
+        size, unused = _batch_size(schema, array), _unused_size(schema, array)
+    else:
+        size = batch.nbytes
+    return ref(batch), size, size - unused
 
 
 cdef object _unsupported(object schema, const ArrowSchema* exported):

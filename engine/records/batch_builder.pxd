@@ -27,6 +27,10 @@ cdef class BatchBuilder:
                         uint8_t* values) except -1
     # Set a column to rows start.. of a column of a batch, by reference.
     cdef int set_column(self, int32_t column, ArrowBatch source, int32_t source_column, int64_t start) except -1
+    # The same from the capsule of a batch's array: columns of any type.
+    cdef int set_child(self, int32_t column, object source, int32_t source_column, int64_t start) except -1
+    # Have a column that set_values has set be codes of a pyarrow.Array.
+    cdef int set_dictionary(self, int32_t column, object values) except -1
     # Set a column to a pyarrow.Array of its type.
     cdef int set_array(self, int32_t column, object array) except -1
     # The batch; all columns are set. Once.

@@ -4,6 +4,8 @@
     values = builder.allocate(size)                              written by a kernel
     builder.set_values(column, null_count, validity, offsets, values)
     builder.set_column(column, source, source_column, start)     by reference, from an ArrowBatch
+    builder.set_child(column, source, source_column, start)      the same, from what a batch's __arrow_c_array__ gives
+    builder.set_dictionary(column, array)                        what codes stand for, which set_values has set
     builder.set_array(column, array)                             what others have made
     batch = builder.build()
 
@@ -52,6 +54,13 @@ cdef int64_t padded(int64_t size) noexcept nogil:
 
 
 cdef void _release_column(ArrowArray* array) noexcept nogil:
+    array.release = NULL
+
+
+cdef void _release_coded(ArrowArray* array) noexcept nogil:
+    if array.dictionary.release != NULL:
+        array.dictionary.release(array.dictionary)
+    free(array.dictionary)
     array.release = NULL
 
 
@@ -139,19 +148,31 @@ cdef class BatchBuilder:
         return 0
 
     cdef int set_column(self, int32_t column, ArrowBatch source, int32_t source_column, int64_t start) except -1:
-        cdef ArrowArray* array = &self._columns[column]
         # As it was opened: views may have been replaced since.
-        cdef const ArrowArray* batch = <const ArrowArray*>PyCapsule_GetPointer(source._capsules[1], b"arrow_array")
+        return self.set_child(column, source._capsules[1], source_column, start)
+
+    cdef int set_child(self, int32_t column, object source, int32_t source_column, int64_t start) except -1:
+        cdef ArrowArray* array = &self._columns[column]
+        cdef const ArrowArray* batch = <const ArrowArray*>PyCapsule_GetPointer(source, b"arrow_array")
         cdef const ArrowArray* taken = batch.children[source_column]
         if not self._kept or self._kept[len(self._kept) - 1] is not source:
             self._kept.append(source)
         array[0] = taken[0]
         array.offset += batch.offset + start
         array.length = self._row_count
-        if array.null_count != 0:
+        if array.null_count != 0 and taken.length != self._row_count:
             array.null_count = -1
         array.release = _release_column
         array.private_data = NULL
+        return 0
+
+    cdef int set_dictionary(self, int32_t column, object values) except -1:
+        cdef ArrowArray* array = &self._columns[column]
+        array.dictionary = <ArrowArray*>calloc(1, sizeof(ArrowArray))
+        if array.dictionary == NULL:
+            raise MemoryError("a dictionary of a batch")
+        array.release = _release_coded
+        values._export_to_c(<uintptr_t>array.dictionary)
         return 0
 
     cdef int set_array(self, int32_t column, object array) except -1:

@@ -1,4 +1,4 @@
-# The bits of a word at the places of another one's, side by side: one instruction where the processor has it.
+# The bits of a word at the places of another one's, side by side, and back: one instruction where the processor has it.
 
 from libc.stdint cimport uint64_t
 
@@ -13,6 +13,13 @@ cdef extern from *:
         return found;
     }
 
+    static uint64_t drey_place_singly(uint64_t bits, uint64_t wanted) {
+        uint64_t found = 0;
+        for (; wanted; wanted &= wanted - 1, bits >>= 1)
+            if (bits & 1) found |= wanted & -wanted;
+        return found;
+    }
+
     #if defined(__x86_64__)
     #include <immintrin.h>
     __attribute__((target("bmi2")))
@@ -20,11 +27,21 @@ cdef extern from *:
     static inline uint64_t drey_gather_bits(uint64_t bits, uint64_t wanted) {
         return __builtin_cpu_supports("bmi2") ? drey_gather_at_once(bits, wanted) : drey_gather_singly(bits, wanted);
     }
+    __attribute__((target("bmi2")))
+    static uint64_t drey_place_at_once(uint64_t bits, uint64_t wanted) { return _pdep_u64(bits, wanted); }
+    static inline uint64_t drey_place_bits(uint64_t bits, uint64_t wanted) {
+        return __builtin_cpu_supports("bmi2") ? drey_place_at_once(bits, wanted) : drey_place_singly(bits, wanted);
+    }
     #else
     static inline uint64_t drey_gather_bits(uint64_t bits, uint64_t wanted) { return drey_gather_singly(bits, wanted); }
+    static inline uint64_t drey_place_bits(uint64_t bits, uint64_t wanted) { return drey_place_singly(bits, wanted); }
     #endif
     """
     # Of `bits` those where `wanted` has ones, the lowest first; 0 behind them.
     uint64_t gather_bits "drey_gather_bits" (uint64_t bits, uint64_t wanted) noexcept nogil
     # The same without that instruction.
     uint64_t gather_singly "drey_gather_singly" (uint64_t bits, uint64_t wanted) noexcept nogil
+    # The lowest of `bits` at the places where `wanted` has ones; 0 at all others.
+    uint64_t place_bits "drey_place_bits" (uint64_t bits, uint64_t wanted) noexcept nogil
+    # The same without that instruction.
+    uint64_t place_singly "drey_place_singly" (uint64_t bits, uint64_t wanted) noexcept nogil

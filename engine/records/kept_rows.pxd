@@ -8,5 +8,4 @@ from libc.stdint cimport int64_t, uint64_t
 cdef class Mask:
     cdef uint64_t* words            # 64 rows each; bits behind the last row are 0
     cdef readonly int64_t rows, kept
-    cdef object codes(self, object array)
     cdef object array(self)

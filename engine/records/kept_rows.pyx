@@ -8,20 +8,33 @@
     values    copied at once    one by one        passed over           kept_kernels.pxd
 
 Values of fixed width, bools and texts are copied here: all columns in one go without the GIL, into one block of memory
-that becomes a batch in one call (``batch_builder`` says why). A dictionary's codes are copied beside the dictionary as
-it is. Columns of other types go through Arrow's ``filter``.
+that becomes a batch in one call (``batch_builder`` says why); the batch is opened through the Arrow C data interface,
+with no array of Arrow's for a column. A dictionary's codes are copied beside the dictionary as it is. Columns of other
+types go through Arrow's ``filter``.
 
 Held by: tests/records/test_kept_rows.py
 """
 
 cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 import pyarrow as pa
 
+from engine.records.arrow_batch cimport (
+    KIND_BOOL,
+    KIND_BYTES,
+    KIND_DECIMAL256,
+    KIND_INT8,
+    KIND_LARGE_BYTES,
+    kind_of_format,
+)
+from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.arrow_functions import pc
 from engine.records.batch_builder cimport BatchBuilder, padded
+from engine.records.bit_kernels cimport place_bits
 from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.kept_kernels cimport (
     flag_codes,
@@ -44,21 +57,10 @@ cdef enum:
     IS_BOOL = -1
     IS_TEXT = -2
     IS_LARGE_TEXT = -3
-    IS_DICTIONARY = -4
     VALUE_BYTES_MAX = 32
 
 cdef object BOOL = pa.bool_()
 cdef object INT32 = pa.int32()
-#: width of a value in bytes by the id of its type, or its form
-cdef dict WIDTHS = {
-    **{data_type.id: data_type.bit_width // 8 for data_type in (
-        pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
-        pa.float16(), pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.time32("s"), pa.time64("us"),
-        pa.timestamp("us"), pa.duration("us"), pa.decimal128(1), pa.decimal256(1),
-    )},
-    BOOL.id: IS_BOOL, pa.string().id: IS_TEXT, pa.binary().id: IS_TEXT, pa.large_string().id: IS_LARGE_TEXT,
-    pa.large_binary().id: IS_LARGE_TEXT, pa.dictionary(INT32, pa.string()).id: IS_DICTIONARY,
-}
 
 
 cdef Keeping keeping_of(int32_t width) noexcept nogil:
@@ -105,27 +107,19 @@ cdef class Mask:
     def __dealloc__(self):
         free(self.words)
 
-    cdef object codes(self, object array):
-        """The rows of a column of a dictionary's codes that are kept."""
-        if array.indices.type != INT32:
-            return pc.filter(array, self.array())
-        kept = kept_batch(self, [array.indices], pa.schema([("codes", INT32)])).column(0)
-        return pa.DictionaryArray.from_arrays(kept, array.dictionary, ordered=array.type.ordered, safe=False)
-
     cdef object array(self):
         """The mask as Arrow has it."""
-        cdef int64_t ones
-        cdef int64_t word
-        buffer = pa.allocate_buffer((self.rows + 63) // 64 * 8)
-        cdef uint64_t* target = <uint64_t*><uintptr_t>buffer.address
-        for word in range((self.rows + 63) >> 6):
-            target[word] = self.words[word]
+        cdef size_t size = <size_t>((self.rows + 63) // 64 * 8)
+        buffer = pa.allocate_buffer(size)
+        memcpy(<void*><uintptr_t>buffer.address, self.words, size)
         return pa.Array.from_buffers(BOOL, self.rows, [None, buffer], 0)
 
 
 # A column that is copied here, and where to.
 cdef struct KeptColumn:
-    int32_t kind                # one of WIDTHS; 0: it is not copied here
+    int32_t kind                # width of a value in bytes, or its form; 0: it is not copied here
+    bint is_coded               # values are codes of a dictionary
+    bint is_renamed             # it may be of a type of others
     const uint8_t* validity     # NULL: no nulls
     const uint8_t* values       # of texts their offsets, the first row's first
     const uint8_t* texts
@@ -137,25 +131,30 @@ cdef struct KeptColumn:
     uint8_t* target_texts
 
 
-cdef int read_column(KeptColumn* column, object array, list buffers) except -1:
-    """Find where a column lies; its buffers stay with the caller."""
-    cdef int32_t kind = WIDTHS.get(array.type.id, 0)
-    if kind == IS_DICTIONARY or isinstance(array.type, pa.BaseExtensionType):
-        return 0
-    own = array.buffers()
-    if kind == 0 or own[1] is None:
-        return 0
-    buffers.append(own)
-    column.kind = kind
-    column.offset = array.offset
-    column.validity = <const uint8_t*>address_of(own[0]) if array.null_count else NULL
-    column.values = <const uint8_t*>address_of(own[1])
-    if kind == IS_TEXT or kind == IS_LARGE_TEXT:
-        column.values += column.offset * (4 if kind == IS_TEXT else 8)
-        column.texts = <const uint8_t*>address_of(own[2])
-    elif kind > 0:
-        column.values += column.offset * kind
-    return 0
+cdef void read_column(KeptColumn* column, const ArrowSchema* schema, const ArrowArray* array,
+                      int64_t offset) noexcept nogil:
+    """Find where a column lies."""
+    cdef int32_t width
+    cdef int32_t kind = kind_of_format(schema.format, &width)
+    if array.n_buffers < 2 or array.buffers[1] == NULL:
+        return
+    if kind == KIND_BOOL:
+        column.kind = IS_BOOL
+    elif kind == KIND_BYTES:
+        column.kind = IS_TEXT
+    elif kind == KIND_LARGE_BYTES:
+        column.kind = IS_LARGE_TEXT
+    elif KIND_INT8 <= kind <= KIND_DECIMAL256:
+        column.kind = width
+    column.is_coded, column.is_renamed = schema.dictionary != NULL, schema.metadata != NULL
+    column.offset = offset + array.offset
+    column.validity = <const uint8_t*>array.buffers[0] if array.null_count else NULL
+    column.values = <const uint8_t*>array.buffers[1]
+    if column.kind == IS_TEXT or column.kind == IS_LARGE_TEXT:
+        column.values += column.offset * (4 if column.kind == IS_TEXT else 8)
+        column.texts = <const uint8_t*>array.buffers[2]
+    elif column.kind > 0:
+        column.values += column.offset * column.kind
 
 
 cdef int64_t size_of_kept(Mask mask, KeptColumn* column) noexcept nogil:
@@ -170,6 +169,16 @@ cdef int64_t size_of_kept(Mask mask, KeptColumn* column) noexcept nogil:
         column.text_bytes = keep_large_texts_bytes(column.values, mask.rows, mask.words)
         return size + padded((mask.kept + 1) * 8) + padded(column.text_bytes + VALUE_BYTES_MAX)
     return size + padded(mask.kept * column.kind + VALUE_BYTES_MAX)
+
+
+cdef int64_t size_of_all(Mask mask, KeptColumn* columns, int32_t width) noexcept nogil:
+    """Bytes of what is kept of all columns that are copied here."""
+    cdef int64_t size = 0
+    cdef int32_t index
+    for index in range(width):
+        if columns[index].kind:
+            size += size_of_kept(mask, &columns[index])
+    return size
 
 
 cdef uint8_t* copy_kept(Mask mask, KeptColumn* column, uint8_t* target) noexcept nogil:
@@ -195,39 +204,50 @@ cdef uint8_t* copy_kept(Mask mask, KeptColumn* column, uint8_t* target) noexcept
     return target + padded(mask.kept * column.kind + VALUE_BYTES_MAX)
 
 
-cdef object kept_batch(Mask mask, list arrays, object schema):
-    """The rows of some columns that are kept, as a batch of a schema."""
-    cdef int32_t width = <int32_t>len(arrays)
+cdef object kept_batch(Mask mask, object batch):
+    """The rows of a batch that are kept."""
+    cdef int32_t width = <int32_t>batch.num_columns
     cdef int32_t index
-    cdef int64_t size = 0
+    cdef int64_t size
+    cdef bint has_texts = False
     cdef uint8_t* target
+    cdef ArrowSchema* schema
+    cdef ArrowArray* array
     cdef KeptColumn* columns = <KeptColumn*>calloc(<size_t>width, sizeof(KeptColumn))
-    cdef BatchBuilder builder = BatchBuilder.begin(schema, mask.kept)
+    cdef KeptColumn* column
+    cdef BatchBuilder builder = BatchBuilder.begin(batch.schema, mask.kept)
     if columns == NULL:
         raise MemoryError("columns of which rows are kept")
-    buffers = []
     try:
+        opened = batch.__arrow_c_array__()  # the columns lie in it
+        schema = <ArrowSchema*>PyCapsule_GetPointer(opened[0], b"arrow_schema")
+        array = <ArrowArray*>PyCapsule_GetPointer(opened[1], b"arrow_array")
         for index in range(width):
-            read_column(&columns[index], arrays[index], buffers)
-        with nogil:
-            for index in range(width):
-                if columns[index].kind:
-                    size += size_of_kept(mask, &columns[index])
+            read_column(&columns[index], schema.children[index], array.children[index], array.offset)
+            if columns[index].is_renamed and isinstance(batch.schema.field(index).type, pa.BaseExtensionType):
+                columns[index].kind = 0
+            has_texts |= columns[index].kind == IS_TEXT or columns[index].kind == IS_LARGE_TEXT
+        if has_texts:
+            with nogil:
+                size = size_of_all(mask, columns, width)
+        else:
+            size = size_of_all(mask, columns, width)
         target = builder.allocate(size)
         with nogil:
             for index in range(width):
                 if columns[index].kind:
                     target = copy_kept(mask, &columns[index], target)
         for index in range(width):
-            if columns[index].kind:
+            column = &columns[index]
+            if column.kind:
                 builder.set_values(
-                    index, mask.kept - columns[index].ones, columns[index].target_validity,
-                    columns[index].target if columns[index].target_texts != NULL else NULL,
-                    columns[index].target_texts if columns[index].target_texts != NULL else columns[index].target)
-            elif WIDTHS.get(arrays[index].type.id, 0) == IS_DICTIONARY:
-                builder.set_array(index, mask.codes(arrays[index]))
+                    index, mask.kept - column.ones, column.target_validity,
+                    column.target if column.target_texts != NULL else NULL,
+                    column.target_texts if column.target_texts != NULL else column.target)
+                if column.is_coded:
+                    builder.set_dictionary(index, batch.column(index).dictionary)
             else:
-                builder.set_array(index, pc.filter(arrays[index], mask.array()))
+                builder.set_array(index, pc.filter(batch.column(index), mask.array()))
     finally:
         free(columns)
     return builder.build()
@@ -242,7 +262,7 @@ def kept_rows(batch not None, mask not None):
         return batch
     if words.kept == 0 or batch.num_columns == 0:
         return batch.slice(0, words.kept)
-    return kept_batch(words, batch.columns, batch.schema)
+    return kept_batch(words, batch)
 
 
 def narrowed_mask(mask not None, kept not None):
@@ -251,17 +271,20 @@ def narrowed_mask(mask not None, kept not None):
     cdef Mask of_kept = Mask(kept)
     cdef int64_t word
     cdef int64_t position = 0
-    cdef uint64_t bits, found
+    cdef uint64_t bits, wanted
     if of_kept.rows != words.kept:
         raise pa.ArrowInvalid(f"a mask of {of_kept.rows} rows for {words.kept} that are kept")
-    for word in range((words.rows + 63) >> 6):
-        bits, found = words.words[word], 0
-        while bits:
-            if (of_kept.words[position >> 6] >> (position & 63)) & 1:
-                found |= bits & (~bits + 1)
-            bits &= bits - 1
-            position += 1
-        words.words[word] = found
+    with nogil:
+        for word in range((words.rows + 63) >> 6):
+            wanted = words.words[word]
+            if wanted == 0:
+                continue
+            # A mask has a word more than its rows take.
+            bits = of_kept.words[position >> 6] >> (position & 63)
+            if position & 63:
+                bits |= of_kept.words[(position >> 6) + 1] << (64 - (position & 63))
+            words.words[word] = place_bits(bits, wanted)
+            position += count_ones(wanted)
     return words.array()
 
 

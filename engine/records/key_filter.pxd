@@ -32,5 +32,5 @@ cdef class KeyFilter:
     cdef uint64_t _word_at(self, object array, int64_t index)
     cdef void _look_up(self, ArrowBatch batch, const ColumnView* column, int64_t count, uint8_t* found) noexcept nogil
     cdef bint _has_place_for_bits(self, int64_t bytes_max) noexcept
-    cdef void _merge_bits(self, KeyFilter other) noexcept
+    cdef int _merge_bits(self, KeyFilter other) except -1
     cdef int _merge_words(self, KeyFilter other) except -1

@@ -264,15 +264,23 @@ cdef class KeyFilter:
         return 0
 
     # The bits of an exact filter, moved to where their numbers are in this one.
-    cdef void _merge_bits(self, KeyFilter other) noexcept:
+    cdef int _merge_bits(self, KeyFilter other) except -1:
         cdef uint64_t* target = <uint64_t*>self._bits + ((other._lowest - self._lowest) >> 6)
         cdef const uint64_t* source = <const uint64_t*>other._bits
         cdef int32_t moved = <int32_t>((other._lowest - self._lowest) & 63)
         cdef int64_t index
-        for index in range(other.size_bytes // 8):
-            target[index] |= source[index] << moved
-            if moved and source[index] >> (64 - moved):
-                target[index + 1] |= source[index] >> (64 - moved)
+        cdef int64_t words = other.size_bytes // 8
+        with nogil:
+            if moved == 0:
+                for index in range(words):
+                    target[index] |= source[index]
+            else:
+                target[0] |= source[0] << moved
+                for index in range(1, words):       # without a branch, so several words at a time
+                    target[index] |= (source[index] << moved) | (source[index - 1] >> (64 - moved))
+                if source[words - 1] >> (64 - moved):
+                    target[words] |= source[words - 1] >> (64 - moved)
+        return 0
 
     # Words of the smaller filter stand for as many neighbours in the larger one. 0: this one is too small for that.
     cdef int _merge_words(self, KeyFilter other) except -1:

@@ -7,7 +7,7 @@
 
 ``pa.scalar`` and ``pa.array`` look whether a value is one of pandas, and import pandas for that where it is installed,
 which takes longer than the engine's own start. A value whose bytes are known needs no look: bool, int, float, str,
-None, and as a scalar date, datetime without a zone, Decimal, pa.MonthDayNano. Everything else goes to ``pa.scalar`` or
+None, date, and as a scalar datetime without a zone, Decimal, pa.MonthDayNano. Everything else goes to ``pa.scalar`` or
 ``pa.array``, and so does a column that is long, where the look is little. Nulls are ``pa.nulls(count, data_type)``.
 """
 
@@ -35,6 +35,11 @@ _DIGITS_MAX: Final = 38
 #: rows above which a column is left to Arrow, which converts a value in a tenth of the time
 _ROWS_MAX: Final = 1 << 16
 _OF_ARROW: Final = (pa.scalar, pa.array)
+#: the code that ``array`` has for each type of integers
+_INTEGERS: Final = {
+    pa.int8(): "b", pa.int16(): "h", pa.int32(): "i", pa.int64(): "q",
+    pa.uint8(): "B", pa.uint16(): "H", pa.uint32(): "I", pa.uint64(): "Q",
+}  # fmt: skip
 
 
 def scalar_of(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:
@@ -159,8 +164,12 @@ def _plain_array(values: Sequence[Any], kind: type, data_type: pa.DataType | Non
     try:
         if kind is bool and data_type in (None, pa.bool_()):
             plain_type, buffers = pa.bool_(), [_bits(values)]
-        elif kind is int and data_type in (None, pa.int64()):
-            plain_type, buffers = pa.int64(), [array("q", [value or 0 for value in values]).tobytes()]
+        elif kind is int and (data_type is None or pa.types.is_integer(data_type)):
+            plain_type = data_type or pa.int64()
+            buffers = [array(_INTEGERS[plain_type], [value or 0 for value in values]).tobytes()]
+        elif kind is date and data_type in (None, pa.date32()):
+            plain_type = pa.date32()
+            buffers = [array("i", [0 if value is None else (value - _DAY).days for value in values]).tobytes()]
         elif kind is float and data_type in (None, pa.float64()):
             plain_type = pa.float64()
             buffers = [array("d", [0.0 if value is None else value for value in values]).tobytes()]

@@ -32,7 +32,7 @@ _PLAIN_IDS = frozenset(
     for data_type in (
         *(pa.null(), pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(1)),
         *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
-        *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(1), pa.decimal256(1)),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.decimal64(1), pa.decimal128(1), pa.decimal256(1)),
         *(pa.date32(), pa.date64(), pa.time32("s"), pa.time64("us"), pa.timestamp("us"), pa.duration("us")),
     )
 )

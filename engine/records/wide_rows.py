@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from engine.memory.budget import Kind, process_budget
-from engine.records.arrow_batch import batch_bytes
+from engine.records.arrow_batch import used_bytes
 
 if TYPE_CHECKING:
     from engine.memory.budget import Reservation
@@ -50,13 +50,7 @@ def average_width(batch: pa.RecordBatch) -> float:
 
     A dictionary counts as far as the rows can use it: a few rows that a filter left have the texts of all others.
     """
-    size_bytes: float = batch_bytes(batch)
-    rows: int = batch.num_rows
-    for array in batch.columns:
-        if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > rows:
-            texts = array.dictionary
-            size_bytes -= texts.nbytes * (1 - rows / len(texts))
-    return size_bytes / rows
+    return used_bytes(batch) / int(batch.num_rows)
 
 
 def room_for(

@@ -5,6 +5,7 @@ With a ``RowCombiner`` (records) rows of equal keys become one in every run and 
 external_sorter   the operator's face: fill, sort, spill; then batches, or its runs for others
 record_sorter     one memory's worth: rows in pages of the pool and the sorted index over them
 group_cut         kernel: of sorted rows the first ones of each group
+group_firsts      kernel: of rows that come, those that can be among the first of their group
 sort_worker       the thread that sorts and spills one half of the memory while the other one fills
 radix_sort        kernel: sorts index entries by their 8-byte prefix, rows are compared only on ties
 key_tail          keys behind those that a prefix begins with, for rows that have these in common

@@ -44,10 +44,12 @@ from libc.string cimport memcpy
 from engine.memory.page_pool cimport PagePool
 from engine.memory.segment cimport MemorySegment
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport row_size, rows_of_page
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.group_cut cimport GroupCut
+from engine.sort.group_firsts cimport FIRSTS_CHUNK
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.sort_worker cimport SortWorker, sort_rows, spill_rows
 from engine.sort.sorted_run cimport run_in_memory
@@ -56,6 +58,7 @@ from engine.sort.sorted_runs cimport SortedRuns
 from engine.closing import close_all
 from engine.errors import CorruptBlockError, MemoryBudgetError
 from engine.records.whole_rows import rows_outside
+from engine.sort.group_firsts import group_firsts
 from engine.sort.merge_plan import block_size_bytes
 from engine.sort.merged_batches import MergedBatches
 
@@ -64,6 +67,7 @@ cdef enum:
     FORCED_RUN_ROWS = 16    # with force_spill
     KEPT_BYTES_MAX = 256 << 10      # rows within a limit that are kept in memory and not spilled
     FIRST_ROWS_MIN = 8192   # so many rows are sorted, and but for the first ones dropped, where few are wanted
+    JUDGED_BYTES = 64 << 10     # bytes of rows that are written aside, and judged before they are placed
     HALF_PAGES_MIN = 64     # with fewer pages in a half there is one memory only: longer runs, and fewer to merge
 
 cdef int64_t NO_LIMIT = <int64_t> 1 << 62
@@ -82,6 +86,8 @@ cdef class ExternalSorter:
     cdef RecordSorter _sorter       # being filled
     cdef RecordSorter _other        # the other half of the memory: None, the worker's, in memory, or empty
     cdef GroupCut _cut              # None: all rows are wanted
+    cdef object _group_limit        # GroupLimit
+    cdef uint8_t* _aside            # [JUDGED_BYTES] of rows that are judged; NULL until there are some
     cdef SortWorker _worker         # None where there is one memory only
     cdef tuple _keys
     cdef bint _has_spilled          # the worker has been told to
@@ -129,18 +135,26 @@ cdef class ExternalSorter:
         cdef int64_t pages = self._pool.page_limit if self._worker is None else self._pool.page_limit // 2
         cdef RecordSorter made = RecordSorter(self._pool, self._runs.normalized_key, self._runs.comparator,
                                               self._runs.tail, self._row_limit, pages)
-        made.cut = self._cut
+        self._limit_groups(made)
         return made
+
+    cdef int _limit_groups(self, RecordSorter sorter) except -1:
+        sorter.cut = self._cut
+        if self._cut is not None and self._runs.combiner is None:
+            sorter.firsts = group_firsts(self._runs.codec, self._keys, self._group_limit, self._pool)
+        return 0
 
     def cut_groups(self, limit not None):
         """Keep only the first rows of each group in runs, as a GroupLimit says; before the first row."""
         self._cut = GroupCut(self._runs.codec, self._keys, limit)
-        self._sorter.cut = self._cut
+        self._group_limit = limit
+        self._limit_groups(self._sorter)
 
     def __dealloc__(self):
         free(self._sizes)
         free(self._targets)
         free(self._rows)
+        free(self._aside)
 
     @property
     def spilled_bytes(self):
@@ -167,6 +181,9 @@ cdef class ExternalSorter:
         self._runs.codec.accept(opened)
         self._runs.codec.move_outside(opened)
         while start < opened.row_count:
+            if self._sorter.begins_firsts():
+                start += self._add_firsts(opened, start)
+                continue
             count = min(<int64_t> CHUNK_ROWS, opened.row_count - start)
             with nogil:
                 self._runs.codec.measure(opened, start, count, self._sizes)
@@ -182,6 +199,37 @@ cdef class ExternalSorter:
             start += placed
         self.rows_in += opened.row_count
         self._drop_others()
+
+    cdef int64_t _add_firsts(self, ArrowBatch batch, int64_t start) except -1:
+        """Take rows that can be among the first of their group; returns how many rows were looked at."""
+        cdef int64_t count = min(<int64_t> FIRSTS_CHUNK, batch.row_count - start)
+        cdef int64_t used = 0
+        cdef int64_t index = 0
+        if self._aside == NULL:
+            self._aside = <uint8_t*> malloc(JUDGED_BYTES)
+            if self._aside == NULL:
+                raise MemoryError()
+        with nogil:
+            self._runs.codec.measure(batch, start, count, self._sizes)
+            while index < count and used + self._sizes[index] <= JUDGED_BYTES:
+                self._targets[index] = self._aside + used
+                used += self._sizes[index]
+                index += 1
+            self._runs.codec.encode(batch, start, index, self._sizes, self._targets)
+        return self._place_firsts(self._targets, index)
+
+    cdef int64_t _place_firsts(self, uint8_t** rows, int64_t count) except -1:
+        """Place the first rows of their groups and return how many rows were looked at; without room some is made."""
+        cdef int64_t done = 0
+        if count == 0:
+            self._sorter.end_firsts()
+            return 0
+        with nogil:
+            done = self._sorter.place_firsts(rows, count)
+        raise_failed_comparison()
+        if not self._sorter.is_judging:
+            self._make_room(row_size(rows[done]))
+        return done
 
     def add_page(self, MemorySegment segment not None, int64_t used_bytes):
         """Take the binary rows in the first used_bytes of a segment; they are copied.
@@ -217,6 +265,9 @@ cdef class ExternalSorter:
             offset = self._rows[count - 1] + row_size(self._rows[count - 1]) - data
             check_rows(self._runs.codec, self._rows, count)
             while done < count:
+                if self._sorter.begins_firsts():
+                    done += self._place_firsts(self._rows + done, count - done)
+                    continue
                 with nogil:
                     for index in range(count - done):
                         self._sizes[index] = row_size(self._rows[done + index])
@@ -240,6 +291,8 @@ cdef class ExternalSorter:
         cdef int64_t row_count = self._sorter.row_count
         cdef int64_t used_bytes = self._sorter.used_bytes
         if self._limit == NO_LIMIT and (self._cut is None or self._runs.combiner is not None):
+            return 0
+        if self._sorter.is_judging:
             return 0
         if self._force_spill or row_count < self._drop_at or (self._cut is None and row_count // 4 < self._limit):
             return 0

@@ -8,6 +8,7 @@ from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.group_cut cimport GroupCut
+from engine.sort.group_firsts cimport GroupFirsts
 from engine.sort.key_tail cimport KeyTail
 from engine.sort.radix_sort cimport IndexEntry
 
@@ -45,11 +46,21 @@ cdef class RecordSorter:
     cdef int64_t row_count
     cdef int64_t used_bytes             # bytes of all rows
     cdef GroupCut cut                   # None, or what sort_rows keeps of each group
+    cdef GroupFirsts firsts             # None, or what keeps rows out that are beyond the limit of their group
+    cdef bint _has_ended_firsts         # nor are others of this memory
+    cdef bint is_judging                # all rows so far were judged by it
     cdef bint is_sorted                 # entries are there and in order
 
     # Room for the next row, or NULL: full. With beyond_limit an empty sorter takes a row that is larger than
     # all its pages, beside them.
     cdef uint8_t* place(self, int64_t size, bint beyond_limit) noexcept nogil
+    # Whether rows may be given to place_firsts: the first one decides for all others of this memory.
+    cdef bint begins_firsts(self) noexcept nogil
+    # Place copies of those rows that can be among the first of their group; returns how many rows were looked at: the
+    # next one found no room, or it is no longer worth it.
+    cdef int64_t place_firsts(self, uint8_t** rows, int64_t count) noexcept nogil
+    # Place all other rows of this memory, whatever they are.
+    cdef void end_firsts(self) noexcept nogil
     # Build and sort the index. STATUS_OK, or STATUS_FULL when the index has no memory (the accounting prevents it).
     cdef int sort(self) noexcept nogil
     # Make one row of neighbours that have the same keys, after sort(); entries, row_count and used_bytes are of what is
@@ -64,6 +75,7 @@ cdef class RecordSorter:
     cdef void clear(self) noexcept nogil
 
     cdef void _give_index(self) noexcept nogil
+    cdef void _reserve_groups(self, int64_t count) noexcept nogil
     cdef int64_t _free_pages(self) noexcept nogil
     cdef void _count_index_limit(self, int64_t pages_wanted) noexcept nogil
     cdef uint8_t* _place_in_new_page(self, int64_t size, bint beyond_limit) noexcept nogil

@@ -1,6 +1,7 @@
 """RecordSorter: one memory's worth of rows in pages, and the sorted index over them.
 
     place(size) ──► address to write a row to    ... until NULL: full
+    place_firsts(rows)                           copies of those that can be among the first of their groups
     sort()      ──► entries[0 .. row_count)      in order, rows stay where they are
     combine(c)  ──► entries[0 .. row_count)      fewer: rows of equal keys are combined in the first of them
     clear()                                      every page back
@@ -32,6 +33,7 @@ from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey, Ties, may_differ
 from engine.records.row_codec cimport row_size
 from engine.records.row_combiner cimport RowCombiner
+from engine.sort.group_firsts cimport FIRSTS_CHUNK, VERDICT_PLACE, VERDICT_TAKEN, Verdict
 from engine.sort.key_tail cimport KeyTail
 from engine.sort.radix_sort cimport IndexEntry, sort_entries
 
@@ -78,7 +80,8 @@ cdef class RecordSorter:
         return self._place_in_new_page(size, beyond_limit)
 
     cdef int64_t _free_pages(self) noexcept nogil:
-        return min(self._pool.pages_free(), self._page_budget - self._pages_held)
+        cdef int64_t of_groups = 0 if self.firsts is None else self.firsts.pages
+        return min(self._pool.pages_free(), self._page_budget - self._pages_held - of_groups)
 
     cdef void _count_index_limit(self, int64_t pages_wanted) noexcept nogil:
         """Set how many rows could be indexed if so many more pages were taken."""
@@ -129,8 +132,52 @@ cdef class RecordSorter:
             self._page_capacity = capacity
         return &self._pages[self._page_count]
 
+    cdef bint begins_firsts(self) noexcept nogil:
+        if self.firsts is None:
+            return False
+        if self.row_count == 0:
+            self.is_judging = not self._has_ended_firsts
+        elif self.is_judging and not self.firsts.pays():
+            self.end_firsts()
+        return self.is_judging
+
+    cdef int64_t place_firsts(self, uint8_t** rows, int64_t count) noexcept nogil:
+        cdef uint64_t hashes[FIRSTS_CHUNK]
+        cdef Verdict verdict
+        cdef uint8_t* placed
+        cdef int64_t index
+        count = min(count, <int64_t> FIRSTS_CHUNK)
+        self._reserve_groups(count)
+        self.firsts.hash(rows, count, hashes)
+        for index in range(count):
+            verdict = self.firsts.judge(rows[index], hashes[index])
+            if verdict == VERDICT_TAKEN:
+                continue
+            placed = self.place(row_size(rows[index]), False)
+            if placed == NULL:
+                self.end_firsts()
+                return index
+            memcpy(placed, rows[index], row_size(rows[index]))
+            if verdict == VERDICT_PLACE:
+                self.firsts.told(placed)
+        return count
+
+    cdef void _reserve_groups(self, int64_t count) noexcept nogil:
+        """Let groups take a quarter of the pages at most, and none that the index needs."""
+        cdef int64_t index_bytes = 2 * (self.row_count + count) * <int64_t> sizeof(IndexEntry)
+        cdef int64_t pages = self._free_pages() - index_bytes // self._pool.page_size - 1
+        self.firsts.reserve(count, min(pages, self._page_budget // 4))
+        self._count_index_limit(0)
+
+    cdef void end_firsts(self) noexcept nogil:
+        if self.firsts is not None:
+            self.firsts.clear()
+        self.is_judging = False
+        self._has_ended_firsts = True
+
     cdef int sort(self) noexcept nogil:
         cdef int64_t bytes_wanted = 2 * self.row_count * <int64_t> sizeof(IndexEntry)
+        self.end_firsts()
         if self.row_count > INLINE_ENTRIES:
             self.entries = <IndexEntry*> self._pool.take_large(bytes_wanted, False)
             if self.entries == NULL:
@@ -238,6 +285,7 @@ cdef class RecordSorter:
     cdef void clear(self) noexcept nogil:
         cdef int64_t index
         cdef RowPage* page
+        self.end_firsts()
         self._give_index()
         for index in range(self._page_count):
             page = &self._pages[index]
@@ -249,6 +297,7 @@ cdef class RecordSorter:
         self._open_page = -1
         self._index_limit = INLINE_ENTRIES
         self._is_beyond_limit = False
+        self._has_ended_firsts = False
         self.is_sorted = False
         self._pages_held = 0
         self.row_count = 0

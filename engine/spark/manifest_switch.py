@@ -49,11 +49,12 @@ from engine.connectors.records_manifest import (
 from engine.connectors.records_parts import PartColumn, WrittenPart, merged_column, merged_manifest
 from engine.errors import EngineError, PlanError, SchemaError
 from engine.storage.file_systems import LOCAL, is_folder
+from engine.storage.temporary_files import temporary_names_of
 
 _WRITE_PREFIX: Final = ".drey-write-"
 _OWNER: Final = "owner.json"
 #: a manifest before it has its name
-_UNNAMED: Final = re.compile(r"\._manifest\.json\.(?:[0-9a-f]{16}|tmp)")
+_UNNAMED: Final = re.compile(rf"{temporary_names_of(MANIFEST_NAME)}|\._manifest\.json\.(?:[0-9a-f]{{16}}|tmp)")
 _OURS: Final = re.compile(rf"part-(?:[0-9a-f]{{12}}-)?\d{{5}}\.parquet|_manifest\.json|{_UNNAMED.pattern}|\.drey-.*")
 _PRODUCER: Final = "spark"
 #: age after which a write of another host, whose processes cannot be seen from here, is a leftover

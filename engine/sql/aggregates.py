@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.api.aggregates import (
+from engine.column_expressions.aggregates import (
     Aggregate,
     all_,
     any_,
@@ -41,9 +41,9 @@ from engine.api.aggregates import (
     variance,
     variance_pop,
 )
-from engine.api.expression import Expr
-from engine.api.expressions import lit, when
-from engine.api.value_aggregates import (
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import lit, when
+from engine.column_expressions.value_aggregates import (
     approx_count_distinct,
     approx_quantile,
     collect_list,
@@ -55,12 +55,12 @@ from engine.api.value_aggregates import (
     string_agg,
 )
 from engine.errors import NotYetSupportedError, PlanError
-from engine.sql.arguments import constant_of
-from engine.sql.casts import cast
-from engine.sql.constants import is_constant, is_null
-from engine.sql.data_types import shown_type
 from engine.sql.frames import Binder
-from engine.sql.operators import is_number, is_text
+from engine.sql_values.arguments import constant_of
+from engine.sql_values.casts import cast
+from engine.sql_values.constants import is_constant, is_null
+from engine.sql_values.data_types import shown_type
+from engine.sql_values.operators import is_number, is_text
 
 
 class OrderKey(NamedTuple):
@@ -85,7 +85,7 @@ Made = Callable[[AggregateCall], Expr]
 
 #: aggregates that do not depend on the order of rows
 _OF_VALUES: Final[dict[str, Callable[..., Aggregate]]] = {
-    **dict.fromkeys(("min", "any_value"), min_),
+    **dict.fromkeys(("min", "any_value", "arbitrary"), min_),
     "max": max_,
     "bit_and": bit_and,
     "bit_or": bit_or,
@@ -119,6 +119,7 @@ _LISTS: Final = frozenset(("array_agg", "list", "collect_list", "collect_set"))
 _QUANTILES: Final = frozenset(("percentile_cont", "quantile_cont", "percentile"))
 _APPROXIMATE: Final = frozenset(("approx_quantile", "approx_percentile", "percentile_approx", "approx_percentile_cont"))
 _OF_ROWS: Final = {"first": first, "first_value": first, "last": last, "last_value": last}
+_WEIGHTED: Final = ("wavg", "weighted_avg")
 _COUNTS: Final = frozenset(
     ("count", "count_star", "count_if", "countif", "regr_count", "approx_count_distinct", "approx_distinct")
 )
@@ -158,22 +159,27 @@ _REGRESSION: Final = {
 AGGREGATE_NAMES: Final = frozenset(
     (
         *("count", "count_star", "count_if", "countif", "mode", "approx_count_distinct", "approx_distinct"),
-        *("approx_median", "geomean", "geometric_mean"),
+        *("approx_median", "geomean", "geometric_mean", *_WEIGHTED),
         *(*_OF_VALUES, *_OF_NUMBERS, *_OF_DOUBLES, *_OF_PAIRS, *_OF_CONDITIONS, *_OF_OTHERS, *_JOINED, *_LISTS),
         *(*_QUANTILES, *_APPROXIMATE, *_OF_ROWS, *_REGRESSION),
     )
 )
 
 
+#: words behind a call that are a part of it
+_BEHIND_CALLS: Final = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_OF_CALLS: Final = frozenset((exp.Anonymous, *_BEHIND_CALLS))
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Return whether a node is an aggregate, with what stands behind it, and no function over a window."""
-    call = _call_of(node)
+    call = _call_of(node) if type(node) in _OF_CALLS else None
     return call is not None and str(call.name).lower() in AGGREGATE_NAMES and not isinstance(node.parent, exp.Window)
 
 
 def _call_of(node: exp.Expr) -> exp.Anonymous | None:
     inner = node
-    while isinstance(inner, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+    while isinstance(inner, _BEHIND_CALLS):
         inner = inner.this
     return inner if isinstance(inner, exp.Anonymous) else None
 
@@ -198,7 +204,7 @@ def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
             if isinstance(one.this, exp.Filter):
                 stack.append(one.this.expression)
             continue
-        stack += list(one.iter_expressions())
+        stack += one.iter_expressions()
     return found
 
 
@@ -227,11 +233,13 @@ def call_of(binder: Binder, node: exp.Expr) -> AggregateCall:
             one = one.this
         if isinstance(one, exp.Distinct):
             is_distinct = True
-            arguments += one.expressions
+            arguments += different(binder, name, one)
         elif one is not None and not (isinstance(one, exp.Star) and name == "count"):
             arguments.append(one)
     if name in (*_QUANTILES, *_APPROXIMATE) and len(arguments) == 1 and order:
         arguments = [order[0].this, *arguments]
+    if name == "mode" and not arguments and len(order) == 1:
+        arguments, order = [order[0].this], []
     values = binder.all(arguments)
     if ignores_nulls and values:
         kept = values[0].is_not_null() if kept is None else kept & values[0].is_not_null()
@@ -239,6 +247,13 @@ def call_of(binder: Binder, node: exp.Expr) -> AggregateCall:
         OrderKey(binder.bind(one.this), bool(one.args.get("desc")), not one.args.get("nulls_first")) for one in order
     ]
     return AggregateCall(name, values, kept, is_distinct, keys)
+
+
+def different(binder: Binder, name: str, node: exp.Distinct) -> list[exp.Expr]:
+    """Return the arguments behind DISTINCT in a function. Raises: PlanError where there is none."""
+    if not node.expressions or isinstance(node.expressions[0], exp.Star):
+        raise PlanError(binder.said(node.parent or node, f"{name}(DISTINCT) of nothing; write {name}(DISTINCT x)"))
+    return list(node.expressions)
 
 
 def aggregate(binder: Binder, call: AggregateCall) -> Expr:
@@ -265,6 +280,10 @@ def aggregate(binder: Binder, call: AggregateCall) -> Expr:
         return count(when(arguments[0]).then(1), filter=kept)
     if name in ("geomean", "geometric_mean"):
         return avg(arguments[0].ln(), filter=kept).exp()
+    if name in _WEIGHTED and not distinct:
+        value, weight = arguments
+        total = sum_(value * weight, filter=kept)
+        return total / sum_(when(value.is_not_null()).then(weight), filter=kept).cast(pa.float64())
     if name in _OF_PAIRS and not distinct:
         return _OF_PAIRS[name](*arguments, filter=kept)
     if name in _OF_OTHERS and not distinct:
@@ -294,7 +313,7 @@ def empty_value(node: exp.Expr) -> Expr:
 
 
 def _check(call: AggregateCall, types: Sequence[pa.DataType]) -> None:
-    needed = 2 if call.name in (*_OF_PAIRS, *_OF_OTHERS, *_REGRESSION) else 1
+    needed = 2 if call.name in (*_WEIGHTED, *_OF_PAIRS, *_OF_OTHERS, *_REGRESSION) else 1
     most = 2 if needed == 2 or call.name in (*_QUANTILES, *_APPROXIMATE, *_JOINED) else 1
     is_count = call.name in ("count", "count_star")
     if not is_count and not needed <= len(types) <= most:
@@ -355,7 +374,10 @@ def _quantile(call: AggregateCall) -> Aggregate:
     """Return ``percentile_cont(q) WITHIN GROUP (ORDER BY v)``, or ``quantile_cont(v, q)``."""
     if len(call.arguments) != 2:
         raise PlanError(f"{call.name}() needs a share, as in {call.name}(x, 0.5)")
-    share = float(constant_of(call.arguments[1], "the share of a percentile"))
+    share = constant_of(call.arguments[1], "the share of a percentile")
+    if isinstance(share, list):
+        raise NotYetSupportedError(f"{call.name}() with a list of shares; write a call for each of them")
+    share = float(share)
     share = 1 - share if call.order_by and call.order_by[0].descending else share
     if call.name in _APPROXIMATE:
         return approx_quantile(call.arguments[0], share, filter=call.filter)

@@ -1,8 +1,9 @@
-"""Queries within expressions, and queries that look at the rows around them, as joins.
+"""Queries within expressions, and queries that look at the rows around them: operators Apply of the plan.
 
-    (SELECT max(w) FROM u)                        one row, beside all rows
-    EXISTS, IN, ANY, ALL                          semi and anti joins where they filter, else a column: a mark
-    (SELECT max(w) FROM u WHERE u.k = t.k)        groups of u by k, joined to the rows by t.k = k
+    (SELECT max(w) FROM u)                        Apply(VALUE): one row, beside all rows
+    (SELECT max(w) FROM u WHERE u.k = t.k)        groups of u by k, of which one belongs to a row by t.k = k
+    EXISTS, IN                                    Apply(EXISTS), Apply(IN): rows stay where they filter, else a column
+    > ANY, > ALL                                  the least and the greatest value, beside the rows
 
 A query that looks at columns outside is bound in one of three ways, the first that fits:
 
@@ -12,8 +13,8 @@ A query that looks at columns outside is bound in one of three ways, the first t
                                                       query for each of them is one query with t.k as one more key
 
 In the last two a query carries a column for each column of the rows outside: it is one of the keys of GROUP BY,
-DISTINCT, PARTITION BY and LIMIT, and of the join with the rows outside. Source:
-Neumann and Kemper, Unnesting Arbitrary Queries.
+DISTINCT, PARTITION BY and LIMIT, and of the Apply with the rows outside. What an Apply is as joins is known to
+``engine/lowering/apply.py``. Source: Neumann and Kemper, Unnesting Arbitrary Queries.
 
 Held by: tests/sql/test_subqueries.py
 """
@@ -22,22 +23,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.api.aggregates import count, first, max_, min_
-from engine.api.data_set import DataSet
-from engine.api.expression import Expr
-from engine.api.expressions import col, lit, when
+from engine.column_expressions.aggregates import count, max_, min_
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col, lit, when
 from engine.errors import NotYetSupportedError, PlanError
-from engine.lowering.data_set_values import one_value
+from engine.graph.expression import ColumnRef
+from engine.graph.said_operators import Apply, ApplyUse
+from engine.lowering.said_nodes import lowered
 from engine.sql.aggregates import aggregates_in
-from engine.sql.constants import computed, is_constant, scalar_of
 from engine.sql.frames import Binder, Bound, Dependent, Frame, Groups, OuterColumnError, Way
-from engine.sql.joins import JoinKey, joined, marked, member, split
-from engine.sql.operators import compared, fitted
+from engine.sql.joins import JoinKey, joined, split
+from engine.sql_values.constants import computed, is_constant, is_null
+from engine.sql_values.operators import compared, fitted
 
 _OF_TESTS: Final = (Way.CONDITIONS, Way.DOMAIN)
 _OF_VALUES: Final = (Way.EQUALITIES, Way.DOMAIN)
@@ -47,12 +49,7 @@ _OF_VALUES: Final = (Way.EQUALITIES, Way.DOMAIN)
 
 
 def bound(
-    binder: Binder,
-    node: exp.Expr,
-    ways: Sequence[Way],
-    *,
-    is_existence: bool = False,
-    takes_default: bool = False,
+    binder: Binder, node: exp.Expr, ways: Sequence[Way], *, is_existence: bool = False, takes_default: bool = False
 ) -> tuple[Bound, Dependent]:
     """Return a query that may look at the rows of a frame, and how it depends on them."""
     frame = binder.frame
@@ -122,34 +119,27 @@ def scalar(binder: Binder, node: exp.Expr) -> Expr:
     found, dependent = bound(binder, inner, _OF_VALUES, takes_default=True)
     column = _one_column(binder, node, found)
     name = frame.unique("value")
-    what = "a SQL query that stands for a value"
-    if not found.carried:
-        value = found.data.select([column])
-        row = value._with(one_value(value._node, name, "a SQL query"))
-        frame.data = frame.data.join(row, how="cross")
-        return col(name)
-    own = list(found.carried.values())
-    if _has_one_row(inner):
-        data = found.data.select([*own, col(column).alias(name)])
-    else:
-        rows = frame.unique("rows")
-        counted = (
-            found.data.select([*own, col(column).alias(name)]).group_by(own).agg(**{name: first(name), rows: count()})
-        )
-        said = f"{what} has more than one row"
-        data = counted.with_columns(**{name: col(name).require(col(rows) <= 1, said)}).select([*own, name])
-    keys = keys_of(found, dependent)
     default = dependent.default
-    if default is None or (is_constant(default) and pa.types.is_null(_type_of(default))):
-        frame.data = joined(frame.data, data, "left", keys)
-        return col(name)
-    mark = frame.unique("found")
-    frame.data = joined(frame.data, data.with_columns(**{mark: lit(True)}), "left", keys)
-    return when(col(mark).is_not_null()).then(col(name)).otherwise(default)
+    _apply(
+        frame,
+        found,
+        keys_of(found, dependent),
+        use=ApplyUse.VALUE,
+        column=name,
+        value=ColumnRef(column),
+        default=None if default is None or is_null(default) else default.expression,
+        is_single=_has_one_row(inner),
+        words="a SQL query",
+    )
+    return col(name)
 
 
-def _type_of(value: Expr) -> pa.DataType:
-    return scalar_of(value).type
+def _apply(frame: Frame, found: Bound, keys: Sequence[JoinKey], rest: Expr | None = None, **said: Any) -> None:
+    """Give the rows of a frame what a query says of them: a column, or they stay where it is true."""
+    pairs = tuple((key.left.expression, key.right.expression) for key in keys)
+    flags, condition = tuple(key.null_safe for key in keys), None if rest is None else rest.expression
+    operator = Apply(keys=pairs, null_safe=flags, condition=condition, **said)
+    frame.data = frame.data._with(lowered(operator, (frame.data._node, found.data._node)))
 
 
 def _has_one_row(node: exp.Expr) -> bool:
@@ -169,13 +159,8 @@ def existence(binder: Binder, node: exp.Exists) -> Expr:
     _checked_place(binder, node)
     frame = binder.frame
     found, dependent = bound(binder, _inner(node.this), _OF_TESTS, is_existence=True)
-    keys, rest = _conditions(frame, found, dependent)
-    if not keys and rest is None:
-        name = frame.unique("exists")
-        counted = found.data.limit(1).group_by().agg(**{name: count()})
-        frame.data = frame.data.join(counted, how="cross")
-        return col(name) > 0
-    frame.data, mark = marked(frame.session.names, frame.data, found.data, keys, rest)
+    mark = frame.unique("exists")
+    _apply(frame, found, *_conditions(frame, found, dependent), use=ApplyUse.EXISTS, column=mark)
     return col(mark)
 
 
@@ -199,22 +184,35 @@ def membership(binder: Binder, node: exp.In) -> Expr:
 
 
 def _member(binder: Binder, node: exp.Expr, tested: exp.Expr, query: exp.Expr) -> Expr:
-    frame = binder.frame
-    if isinstance(tested.unnest(), exp.Tuple):
-        return _row_member(binder, node, tested.unnest().expressions, query)
-    value = binder.bind(tested)
-    found, dependent = bound(binder, query, _OF_TESTS)
-    value, right, data = _comparable(binder, value, found, _one_column(binder, node, found))
-    found = found._replace(data=data)
-    keys, rest = _conditions(frame, found, dependent)
-    if is_constant(value):
-        value = col(frame.with_column(value, "tested"))
-    frame.data, mark = member(frame.session.names, frame.data, found.data, JoinKey(value, right), keys, rest)
+    mark = binder.frame.unique("mark")
+    _apply_in(binder, node, tested, query, column=mark)
     return col(mark)
 
 
-def _comparable(binder: Binder, value: Expr, found: Bound, column: str) -> tuple[Expr, Expr, DataSet]:
-    """Return the value, the column of a query that it is compared with, and the rows of that query."""
+def _apply_in(binder: Binder, node: exp.Expr, tested: exp.Expr, query: exp.Expr, **said: Any) -> None:
+    """Give the rows of a frame what IN says of them; several values in parentheses are one."""
+    frame = binder.frame
+    row = tested.unnest()
+    if isinstance(row, exp.Tuple):
+        values = binder.all(row.expressions)
+        # what is left open by nulls is asked of all rows, of which conditions are a part
+        found, dependent = bound(binder, query, _OF_TESTS if "column" not in said else (Way.DOMAIN,))
+        if len(values) != len(found.columns):
+            words = f"a row of {len(values)} values beside a query of {len(found.columns)} columns"
+            raise PlanError(binder.said(node, words))
+        pairs = list(zip(values, map(col, found.columns), strict=True))
+    else:
+        value = binder.bind(tested)
+        found, dependent = bound(binder, query, _OF_TESTS)
+        value, other = _comparable(binder, value, found, _one_column(binder, node, found))
+        pairs = [(col(frame.with_column(value, "tested")) if is_constant(value) else value, other)]
+    keys, rest = _conditions(frame, found, dependent)
+    both = tuple((one.expression, other.expression) for one, other in pairs)
+    _apply(frame, found, keys, rest, use=ApplyUse.IN, tested=both, **said)
+
+
+def _comparable(binder: Binder, value: Expr, found: Bound, column: str) -> tuple[Expr, Expr]:
+    """Return the value, and the column of a query that it is compared with."""
     inner = Frame(binder.frame.context, found.data, binder.frame.scope)
     types = {id(value): binder.type_of(value)}
     other = col(column)
@@ -226,28 +224,7 @@ def _comparable(binder: Binder, value: Expr, found: Bound, column: str) -> tuple
     if id(value) not in types:
         types[id(value)] = binder.type_of(value)
     compared("=", value, other, type_of)
-    return value, other, found.data
-
-
-def _row_member(binder: Binder, node: exp.Expr, tested: Sequence[exp.Expr], query: exp.Expr) -> Expr:
-    """Return (a, b) IN (SELECT x, y ...): true, false, or null where values that are null leave it open."""
-    frame = binder.frame
-    values = binder.all(tested)
-    found, dependent = bound(binder, query, (Way.DOMAIN,))
-    if len(values) != len(found.columns):
-        said = f"a row of {len(values)} values beside a query of {len(found.columns)} columns"
-        raise PlanError(binder.said(node, said))
-    carried, rest = _conditions(frame, found, dependent)
-    others = [col(column) for column in found.columns]
-    keys = [*(JoinKey(one, other) for one, other in zip(values, others, strict=True)), *carried]
-    frame.data, match = marked(frame.session.names, frame.data, found.data, keys, rest)
-    unknown: Expr | None = None
-    for one, other in zip(values, others, strict=True):
-        part = one.is_null() | other.is_null() | (one == other)
-        unknown = part if unknown is None else unknown & part
-    assert unknown is not None, "a row has values"
-    frame.data, maybe = marked(frame.session.names, frame.data, found.data, carried, unknown)
-    return when(col(match)).then(True).when(col(maybe)).then(lit(None, pa.bool_())).otherwise(False)
+    return value, other
 
 
 def quantified(binder: Binder, node: exp.Expr, one: exp.Expr, sign: str, query: exp.Expr, *, is_all: bool) -> Expr:
@@ -262,11 +239,11 @@ def quantified(binder: Binder, node: exp.Expr, one: exp.Expr, sign: str, query: 
     found, _dependent = bound(binder, _inner(query), (Way.DOMAIN,))
     column = _one_column(binder, node, found)
     own = list(found.carried.values())
-    rows, known, low, high = (frame.unique(name) for name in ("rows", "known", "low", "high"))
+    seen, rows, known, low, high = (frame.unique(name) for name in ("seen", "rows", "known", "low", "high"))
     totals = (
-        found.data.select([*own, column])
+        found.data.select([*own, col(column).alias(seen)])
         .group_by(own)
-        .agg(**{rows: count(), known: count(column), low: min_(column), high: max_(column)})
+        .agg(**{rows: count(), known: count(seen), low: min_(seen), high: max_(seen)})
     )
     frame.data = joined(frame.data, totals, "left", _keys(found)) if own else frame.data.join(totals, how="cross")
     count_of = when(col(rows).is_null()).then(0).otherwise(col(rows))
@@ -294,37 +271,15 @@ def filtered(binder: Binder, node: exp.Expr) -> bool:
     test, is_not = node.unnest(), False
     while isinstance(test, exp.Not):
         test, is_not = test.this.unnest(), not is_not
-    frame = binder.frame
     if isinstance(test, exp.Exists):
         found, dependent = bound(binder, _inner(test.this), _OF_TESTS, is_existence=True)
-        keys, rest = _conditions(frame, found, dependent)
-        if not keys and rest is None:
-            return _exists_of_all(frame, found, is_not)
-        frame.data = joined(frame.data, found.data, "anti" if is_not else "semi", keys, rest)
+        conditions = _conditions(binder.frame, found, dependent)
+        _apply(binder.frame, found, *conditions, use=ApplyUse.EXISTS, is_not=is_not)
         return True
     query = _query_of(test)
-    if query is None:
+    if query is None or (is_not and isinstance(test.this.unnest(), exp.Tuple)):
         return False
-    tested = test.this.unnest()
-    if isinstance(tested, exp.Tuple):
-        return not is_not and _rows_filtered(binder, test, tested, _inner(query))
-    value = binder.bind(test.this)
-    found, dependent = bound(binder, _inner(query), _OF_TESTS)
-    value, right, data = _comparable(binder, value, found, _one_column(binder, test, found))
-    found = found._replace(data=data)
-    keys, rest = _conditions(frame, found, dependent)
-    if is_constant(value):
-        value = col(frame.with_column(value, "tested"))
-    key = JoinKey(value, right)
-    if not is_not:
-        frame.data = joined(frame.data, found.data, "semi", [key, *keys], rest)
-    elif not keys and rest is None:
-        frame.data = joined(frame.data, found.data, "anti", [key], null_aware=True)
-    else:
-        both = joined(frame.data, found.data, "anti", [key, *keys], rest)
-        values, value_is_null = found.data.filter(right.is_null()), value.is_null()
-        known = joined(both, values, "anti", keys, rest)
-        frame.data = joined(known, found.data, "anti", [JoinKey(value_is_null, lit(True)), *keys], rest)
+    _apply_in(binder, test, test.this, _inner(query), is_not=is_not)
     return True
 
 
@@ -335,28 +290,6 @@ def _query_of(test: exp.Expr) -> exp.Expr | None:
             query = test.expressions[0]
         return query
     return None
-
-
-def _rows_filtered(binder: Binder, node: exp.Expr, tested: exp.Tuple, query: exp.Expr) -> bool:
-    frame = binder.frame
-    values = binder.all(tested.expressions)
-    found, dependent = bound(binder, query, _OF_TESTS)
-    if len(values) != len(found.columns):
-        said = f"a row of {len(values)} values beside a query of {len(found.columns)} columns"
-        raise PlanError(binder.said(node, said))
-    keys, rest = _conditions(frame, found, dependent)
-    pairs = [JoinKey(one, col(column)) for one, column in zip(values, found.columns, strict=True)]
-    frame.data = joined(frame.data, found.data, "semi", [*pairs, *keys], rest)
-    return True
-
-
-def _exists_of_all(frame: Frame, found: Bound, is_not: bool) -> bool:
-    """Filter by a query that depends on no row: all rows stay, or none."""
-    name = frame.unique("exists")
-    counted = found.data.limit(1).group_by().agg(**{name: count()})
-    beside = frame.data.join(counted, how="cross")
-    frame.data = beside.filter((col(name) == 0) if is_not else (col(name) > 0))
-    return True
 
 
 def default_of(grouping: Groups, value: Expr) -> Expr:

@@ -1,7 +1,7 @@
 """Expressions of a query as ours, over the columns of a frame.
 
     a.k + 1                  col(...) + 1, by the types of both sides (operators.py)
-    f(x, y)                  function_calls.py
+    f(x, y)                  calls.py
     sum(v) OVER (...)        windows.py; sum(v) of groups: the column that ``groups.py`` makes
     (SELECT ...), IN, EXISTS a column that ``dependent.py`` joins to the rows of the frame
     CAST, CASE, IN (1, 2)    here
@@ -13,6 +13,7 @@ Held by: tests/sql/test_expressions.py
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -22,35 +23,28 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.api.expression import Expr
-from engine.api.expressions import lit, when
-from engine.api.row_functions import array, struct
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import lit
+from engine.column_expressions.row_functions import array, struct
+from engine.dialects.parser import sentence
 from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.argument_kinds import is_list
 from engine.records.plain_scalars import scalar_of as arrow_scalar
-from engine.sql import dependent, windows
+from engine.sql import conditions, dependent, windows
 from engine.sql.aggregates import is_aggregate
-from engine.sql.casts import cast, text_as
-from engine.sql.conditions import COMPARISONS, Conditions
-from engine.sql.constants import computed, is_constant, is_null, scalar_of
-from engine.sql.data_types import arrow_type, shown_type
-from engine.sql.dialect import sentence
+from engine.sql.calls import called
 from engine.sql.frames import Frame
-from engine.sql.function_calls import OF_UNITS, called
-from engine.sql.intervals import interval_moved, interval_of, is_interval
+from engine.sql.intervals import interval_moved, is_interval, text_of_interval
 from engine.sql.lambdas import LAMBDA_NAMES, comprehension, lambda_call
-from engine.sql.list_functions import LIST_FUNCTIONS
 from engine.sql.nested_values import as_json, json_part, map_of
-from engine.sql.operators import (
-    bits,
-    calculated,
-    compared,
-    fitted,
-    is_text,
-    joined_texts,
-    truth,
-)
-from engine.sql.zones import at_zone
+from engine.sql_values.casts import cast, text_as
+from engine.sql_values.constants import computed, is_constant, is_null, scalar_of
+from engine.sql_values.data_types import arrow_type, shown_type
+from engine.sql_values.function_calls import OF_UNITS
+from engine.sql_values.list_functions import LIST_FUNCTIONS
+from engine.sql_values.operators import bits, calculated, chosen_by, compared, fitted, is_text, joined_texts, truth
+from engine.sql_values.spans import interval_of
+from engine.sql_values.zones import at_zone
 
 _ARITHMETIC: Final[dict[type[exp.Expr], str]] = {
     exp.Add: "+",
@@ -68,16 +62,11 @@ _BITS: Final[dict[type[exp.Expr], str]] = {
 }
 
 
-class Expressions(Conditions):
+class Expressions:
     """Binds the expressions of one frame."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-
-    @property
-    def own(self) -> Expressions:
-        """The binder itself."""
-        return self
 
     def bind(self, node: exp.Expr) -> Expr:
         """Return an expression. Raises: PlanError, NotYetSupportedError, with the place of what is wrong."""
@@ -157,22 +146,22 @@ class Expressions(Conditions):
         return value.field(name if name in found else found[0])
 
     def _literal(self, node: exp.Literal) -> Expr:
-        return lit(node.this) if node.is_string else lit(_number(str(node.this)))
+        if node.is_string:
+            return lit(node.this)
+        found = _number(str(node.this))
+        if isinstance(found, float) and math.isinf(found):
+            raise PlanError(self.said(node, f"{node.this} is more than a DOUBLE holds"))
+        return lit(found)
 
     def _parameter(self, node: exp.Expr) -> Expr:
         if "value" in node.meta:
             known: Expr = node.meta["value"]
             return known
-        given, name = self.frame.session.parameters, node.name
-        if given is None:
-            raise PlanError(
-                self.said(node, f"a parameter without a value; pass params={'[...]' if name.isdigit() else '{...}'}")
-            )
+        value = self.frame.session.parameters[node.name]
         try:
-            value = given[int(name) - 1] if isinstance(given, Sequence) else given[name]
-        except (LookupError, ValueError):
-            raise PlanError(self.said(node, f"no value for the parameter {name or '?'} in params")) from None
-        return lit(value)
+            return lit(list(value) if isinstance(value, range) else value)
+        except SchemaError as error:
+            raise PlanError(self.said(node, f"the parameter {node.name}: {error}")) from None
 
     # values ----------------------------------------------------------------------------------------------------
 
@@ -181,7 +170,7 @@ class Expressions(Conditions):
         left, right = node.this, node.expression
         if sign in "+-":
             for one, other in ((left, right), (right, left)):
-                if is_interval(other) and (sign == "+" or other is right):
+                if is_interval(self, other) and (sign == "+" or other is right):
                     moved = interval_moved(self, one, other, is_back=sign == "-")
                     if moved is not None:
                         return moved
@@ -189,9 +178,6 @@ class Expressions(Conditions):
 
     def _bits(self, node: exp.Binary) -> Expr:
         return bits(_BITS[type(node)], self.bind(node.this), self.bind(node.expression), self.type_of)
-
-    def _power(self, node: exp.Binary) -> Expr:
-        return called(self, node, "power", self.all([node.this, node.expression]))
 
     def _negative(self, node: exp.Neg) -> Expr:
         inner = node.this
@@ -211,7 +197,9 @@ class Expressions(Conditions):
         value, tried = self.bind(node.this), isinstance(node, exp.TryCast)
         source = self.type_of(value)
         if not is_text(source) or not is_constant(value) or is_null(value):
-            return cast(value, source, wanted, tried)
+            found = cast(value, source, wanted, tried)
+            self._check_cast(found, source, wanted)
+            return found
         try:
             return lit(text_as(scalar_of(value).as_py(), wanted))
         except PlanError as error:
@@ -219,38 +207,36 @@ class Expressions(Conditions):
                 return lit(None, wanted)
             raise PlanError(self.said(node.this, str(error))) from None
 
+    def _check_cast(self, found: Expr, source: pa.DataType, wanted: pa.DataType) -> None:
+        """Raise PlanError for a type of which no value is one of the other."""
+        try:
+            self.type_of(found)
+        except SchemaError:
+            raise PlanError(f"{shown_type(source)} cannot be cast to {shown_type(wanted)}") from None
+
     def _case(self, node: exp.Case) -> Expr:
         of = node.this
         tested = None if of is None else self.bind(of)
-        conditions, values = [], []
+        tests, values = [], []
         for one in node.args["ifs"]:
             if tested is None:
-                conditions.append(self.condition(one.this, "WHEN"))
+                tests.append(self.condition(one.this, "WHEN"))
             else:
-                conditions.append(compared("=", tested, self.bind(one.this), self.type_of))
+                tests.append(compared("=", tested, self.bind(one.this), self.type_of))
             values.append(self.bind(one.args["true"]))
         default = node.args.get("default")
-        return self.chosen(conditions, [*values, lit(None) if default is None else self.bind(default)])
+        return chosen_by(tests, [*values, lit(None) if default is None else self.bind(default)], self.type_of)
 
     def _if(self, node: exp.If) -> Expr:
         other = node.args.get("false")
         values = [self.bind(node.args["true"]), lit(None) if other is None else self.bind(other)]
-        return self.chosen([self.condition(node.this, "IF")], values)
-
-    def chosen(self, conditions: Sequence[Expr], values: Sequence[Expr]) -> Expr:
-        """Return the value of the first condition that is true, the last value where none is."""
-        values = fitted(values, self.type_of)
-        chain: Any = None
-        for condition, value in zip(conditions, values[:-1], strict=True):
-            chain = when(condition).then(value) if chain is None else chain.when(condition).then(value)
-        found: Expr = chain.otherwise(values[-1])
-        return found
+        return chosen_by([self.condition(node.this, "IF")], values, self.type_of)
 
     def _interval(self, node: exp.Interval) -> Expr:
-        unit = node.args.get("unit")
-        if not isinstance(node.this, exp.Literal):
+        unit, text = node.args.get("unit"), text_of_interval(self, node)
+        if text is None:
             return self._no_interval(node)
-        return interval_of(node.this.name, None if unit is None else unit.name, self.said(node, ""))
+        return interval_of(text, None if unit is None else unit.name, self.said(node, ""))
 
     def _no_interval(self, node: exp.Expr) -> Expr:
         raise NotYetSupportedError(
@@ -273,10 +259,12 @@ class Expressions(Conditions):
         return array(*values) if values else lit(arrow_scalar([], pa.list_(pa.null())))
 
     def _struct(self, node: exp.Expr) -> Expr:
-        fields = {}
+        fields: dict[str, Expr] = {}
         for number, one in enumerate(node.expressions):
             is_named = isinstance(one, exp.PropertyEQ)
             name = one.this.name if is_named else f"c{number}"
+            if name.lower() in {known.lower() for known in fields}:
+                raise PlanError(self.said(one, f"the field {name} is there twice"))
             fields[name] = self.bind(one.expression if is_named else one)
         return struct(**fields)
 
@@ -289,7 +277,7 @@ class Expressions(Conditions):
         if isinstance(place, exp.Slice):
             begin, end = place.this, place.expression
             bounds = [lit(1) if begin is None else self.bind(begin), lit(-1) if end is None else self.bind(end)]
-            return LIST_FUNCTIONS["array_slice"]([value, *bounds])
+            return called(self, "list_slice", [value, *bounds])
         if pa.types.is_struct(data_type):
             return self._field(value, place.name, node)
         if pa.types.is_map(data_type):
@@ -327,40 +315,41 @@ class Expressions(Conditions):
             given = [as_json(one) for one in given]
         if name in OF_UNITS and len(given) == 3 and isinstance(given[0], exp.Column | exp.Var):
             given = [exp.Literal.string(given[0].name), *given[1:]]
-        return called(self, node, name, self.all(given))
+        return called(self, name, self.all(given))
 
     def _extract(self, node: exp.Extract) -> Expr:
-        return called(self, node, "date_part", [lit(node.name.lower()), self.bind(node.expression)])
+        return called(self, "date_part", [lit(node.name.lower()), self.bind(node.expression)])
 
     def _substring(self, node: exp.Substring) -> Expr:
         start, length = node.args.get("start"), node.args.get("length")
         if start is None and length is None:
             raise PlanError(self.said(node, "substring needs a start, as in substring(s, 1, 2)"))
         given = [node.this, start or exp.Literal.number(1), *([length] if length is not None else [])]
-        return called(self, node, "substring", self.all(given))
+        return called(self, "substring", self.all(given))
 
     def _trim(self, node: exp.Trim) -> Expr:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "btrim")
         given = [node.this, *([node.expression] if node.args.get("expression") is not None else [])]
-        return called(self, node, name, self.all(given))
+        return called(self, name, self.all(given))
 
     def _position(self, node: exp.StrPosition) -> Expr:
-        return called(self, node, "strpos", self.all([node.this, node.args["substr"]]))
+        return called(self, "strpos", self.all([node.this, node.args["substr"]]))
 
     def _overlay(self, node: exp.Overlay) -> Expr:
         text, new, start = node.this, node.expression, node.args["from_"]
         count = node.args.get("for_")
         given = self.all([text, new, start])
-        width = called(self, node, "length", [given[1]]) if count is None else self.bind(count)
-        before = called(self, node, "substring", [given[0], lit(1), computed(given[2] - 1)])
-        behind = called(self, node, "substring", [given[0], computed(given[2] + width)])
+        width = called(self, "length", [given[1]]) if count is None else self.bind(count)
+        before = called(self, "substring", [given[0], lit(1), computed(given[2] - 1)])
+        behind = called(self, "substring", [given[0], computed(given[2] + width)])
         return before + given[1] + behind
+
+    def _of_sign(self, node: exp.Unary | exp.Binary) -> Expr:
+        sides = (node.this, node.args.get("expression"))
+        return called(self, _SIGNS[type(node)], self.all([one for one in sides if one is not None]))
 
     def _not_there(self, node: exp.Expr) -> Expr:
         raise PlanError(self.said(node, _NOT_THERE[type(node)]))
-
-    def _window(self, node: exp.Window) -> Expr:
-        return windows.window(self, node)
 
     def _ungrouped(self, node: exp.Expr) -> Expr:
         inner = node.this
@@ -368,15 +357,6 @@ class Expressions(Conditions):
         if is_aggregate(node):
             raise PlanError(self.said(node, _no_aggregate(self.frame, name)))
         raise NotYetSupportedError(self.said(node, f"{node.key.upper()} of {name}()"))
-
-    def _query(self, node: exp.Expr) -> Expr:
-        return dependent.scalar(self, node)
-
-    def _exists(self, node: exp.Exists) -> Expr:
-        return dependent.existence(self, node)
-
-    def _moment(self, node: exp.Expr) -> Expr:
-        return called(self, node, _MOMENTS[type(node)], [])
 
 
 _NESTED: Final = "an aggregate of an aggregate; write the inner one in a query of FROM"
@@ -412,6 +392,12 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text, flags=re.DOTALL)
 
 
+#: functions of the values beside their sign
+_SIGNS: Final[dict[type[exp.Expr], str]] = {
+    exp.Pow: "power",
+    exp.BitwiseNot: "bit_not",
+    exp.SimilarTo: "regexp_full_match",
+}
 _MOMENTS: Final[dict[type[exp.Expr], str]] = {
     exp.CurrentDate: "current_date",
     exp.CurrentTimestamp: "now",
@@ -437,24 +423,22 @@ _BINDERS: Final[dict[type[exp.Expr], Callable[[Any, Any], Expr]]] = {
     exp.Null: lambda _self, _node: lit(None),
     exp.Placeholder: Expressions._parameter,
     exp.Parameter: Expressions._parameter,
-    exp.And: Expressions._connected,
-    exp.Or: Expressions._connected,
-    exp.Not: Expressions._not,
-    **dict.fromkeys(COMPARISONS, Expressions._compared),
-    exp.Is: Expressions._is,
-    exp.Between: Expressions._between,
-    exp.In: Expressions._in,
-    exp.Like: Expressions._like,
-    exp.ILike: Expressions._like,
-    exp.Escape: Expressions._like,
-    exp.RegexpLike: Expressions._matched,
-    exp.RegexpILike: Expressions._matched,
-    exp.RegexpFullMatch: Expressions._matched,
+    exp.And: conditions.connected,
+    exp.Or: conditions.connected,
+    exp.Not: conditions.negated,
+    **dict.fromkeys(conditions.COMPARISONS, conditions.comparison),
+    exp.Is: conditions.is_test,
+    exp.Between: conditions.between,
+    exp.In: conditions.in_list,
+    exp.Like: conditions.like,
+    exp.ILike: conditions.like,
+    exp.Escape: conditions.like,
+    exp.RegexpLike: conditions.matched,
+    exp.RegexpILike: conditions.matched,
+    exp.RegexpFullMatch: conditions.matched,
     **dict.fromkeys(_ARITHMETIC, Expressions._calculated),
     **dict.fromkeys(_BITS, Expressions._bits),
-    exp.Pow: Expressions._power,
     exp.Neg: Expressions._negative,
-    exp.BitwiseNot: lambda self, node: called(self, node, "bit_not", [self.bind(node.this)]),
     exp.DPipe: Expressions._texts,
     exp.Concat: Expressions._texts,
     exp.Cast: Expressions._cast,
@@ -474,19 +458,19 @@ _BINDERS: Final[dict[type[exp.Expr], Callable[[Any, Any], Expr]]] = {
     exp.Trim: Expressions._trim,
     exp.StrPosition: Expressions._position,
     exp.Overlay: Expressions._overlay,
-    exp.SimilarTo: Expressions._full_match,
     exp.JSONExtract: json_part,
     exp.JSONExtractScalar: json_part,
     exp.ToMap: map_of,
     exp.Map: map_of,
     **dict.fromkeys(_NOT_THERE, Expressions._not_there),
-    exp.Window: Expressions._window,
+    exp.Window: windows.window,
     exp.Filter: Expressions._ungrouped,
     exp.WithinGroup: Expressions._ungrouped,
     exp.IgnoreNulls: Expressions._ungrouped,
     exp.RespectNulls: Expressions._ungrouped,
-    exp.Subquery: Expressions._query,
-    exp.Select: Expressions._query,
-    exp.Exists: Expressions._exists,
-    **dict.fromkeys(_MOMENTS, Expressions._moment),
+    exp.Subquery: dependent.scalar,
+    exp.Select: dependent.scalar,
+    exp.Exists: dependent.existence,
+    **dict.fromkeys(_SIGNS, Expressions._of_sign),
+    **dict.fromkeys(_MOMENTS, lambda self, node: called(self, _MOMENTS[type(node)], [])),
 }

@@ -16,24 +16,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
 from engine.api.data_set import DataSet
-from engine.api.expression import Expr
-from engine.api.expressions import col
-from engine.api.udfs import Udf
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col
+from engine.column_expressions.udfs import Udf
+from engine.dialects.parser import did_you_mean, nodes_in, sentence
 from engine.errors import NotYetSupportedError, PlanError
+from engine.expressions.argument_kinds import is_list
 from engine.expressions.infer import infer_type
+from engine.expressions.literals import literal_scalar
 from engine.formats.table_target import TableTarget
-from engine.graph.expression import ColumnRef, Expression, Over, has_window, replaced
-from engine.sql.column_names import ColumnNames
-from engine.sql.dialect import did_you_mean, sentence
-from engine.sql.scopes import AmbiguousNameError, Named, Scope, matching
+from engine.graph.expression import ColumnRef, Expression, Literal, Over, has_window, replaced
+from engine.records.key_types import is_key_type
+from engine.sql.scopes import AmbiguousNameError, ColumnNames, Named, Scope
+from engine.sql_values.data_types import shown_type
 
 _SHOWN_NAMES = 12
+#: mark of a name that stands for what a query says of the groups of one around it
+OF_GROUPS = "of_groups"
 
 
 class Bound(NamedTuple):
@@ -56,8 +62,11 @@ class Session:
     from_arrow: Callable[[pa.Table], DataSet]
     #: function that binds a query where it stands
     bind_query: Callable[[exp.Expr, Context], Bound]
+    #: function that makes the binder of a frame's expressions
+    expressions: Callable[[Frame], Binder]
     moment: datetime
-    parameters: Sequence[Any] | Mapping[str, Any] | None = None
+    #: values of parameters, by name; $1 has the name 1
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     #: functions of the user, by name in lower case
     functions: Mapping[str, Udf] = field(default_factory=dict)
     #: function from the name of a table to the table that a statement may change; None for one that does not change
@@ -120,10 +129,6 @@ class Binder(Protocol):
         """Return the expression that has a name in the list of SELECT."""
         ...
 
-    def chosen(self, conditions: Sequence[Expr], values: Sequence[Expr]) -> Expr:
-        """Return the value of the first condition that is true."""
-        ...
-
     def type_of(self, value: Expr) -> pa.DataType:
         """Return the type of an expression."""
         ...
@@ -172,6 +177,11 @@ class Frame:
         self._called: dict[Expression, str] = {}
         self._types: dict[int, tuple[Any, pa.DataType]] = {}
 
+    @cached_property
+    def binder(self) -> Binder:
+        """The binder of its expressions."""
+        return self.session.expressions(self)
+
     def unique(self, name: str) -> str:
         """Return a name that no other column of the query has."""
         return self.session.names.unique(name)
@@ -189,7 +199,12 @@ class Frame:
         """Return the type of an expression. Raises: SchemaError."""
         expression = value.expression
         if isinstance(expression, ColumnRef):
+            for schema in [one.schema for one in (self.data, self.pair, self.beside) if one is not None]:
+                if (place := schema.get_field_index(expression.name)) >= 0:
+                    return schema.field(place).type
             return self.schema.field(expression.name).type
+        if isinstance(expression, Literal):
+            return literal_scalar(expression).type
         # types of columns do not change while a SELECT is bound: more of them are added
         known = self._types.get(id(expression))
         if known is None:
@@ -235,21 +250,40 @@ class Frame:
         """Return the column of a name with dots, and the fields that follow it; None where no table has it."""
         if len(parts) > 1:
             table = self.scope.table(parts[0].name)
-            found = matching(parts[1].name, table.columns) if table is not None else []
+            found = table.named(parts[1].name) if table is not None else []
             if found:
                 return found[0], parts[2:]
             if table is not None:
                 return None
         found_one = self.scope.column(parts[0].name)
-        return None if found_one is None else (found_one, parts[1:])
+        if found_one is None or (len(parts) > 1 and self._is_table_outside(found_one, parts)):
+            return None
+        return found_one, parts[1:]
+
+    def _is_table_outside(self, named: Named, parts: Sequence[exp.Identifier]) -> bool:
+        """Return whether a name with dots is that of a table outside, and no field of a column of its own."""
+        schema, dependent = self.data.schema, self.context.dependent
+        if dependent is None or named.column not in schema.names or pa.types.is_struct(schema.field(named.column).type):
+            return False
+        return dependent.outer.knows(meant_outside(parts))
+
+    def knows(self, parts: Sequence[exp.Identifier]) -> bool:
+        """Return whether a name is one of its columns, or of several."""
+        try:
+            return self.find(parts) is not None
+        except AmbiguousNameError:
+            return True
+
+    def has(self, node: exp.Expr) -> bool:
+        """Return whether a node reads columns of it."""
+        columns = nodes_in(node, exp.Column)
+        return any(self.knows([one.args[key] for key in ("table", "this") if one.args.get(key)]) for one in columns)
 
     def outer_column(self, parts: Sequence[exp.Identifier]) -> tuple[Expr, Sequence[exp.Identifier]] | None:
         """Return a column of rows outside as an expression, None where there is none."""
         dependent = self.context.dependent
-        if dependent is None:
-            return None
-        found = dependent.outer.column(parts)
-        if found is None:
+        found = self.outside(parts)
+        if dependent is None or found is None:
             return None
         value, rest = found
         name = dependent.column_of(value)
@@ -259,6 +293,11 @@ class Frame:
             return col(name), rest
         raise OuterColumnError(dependent, self.context.path, name)
 
+    def outside(self, parts: Sequence[exp.Identifier]) -> tuple[Expr, Sequence[exp.Identifier]] | None:
+        """Return a name as the frame around this one knows it, None where there is none."""
+        dependent = self.context.dependent
+        return None if dependent is None else dependent.outer.column(meant_outside(parts))
+
     def fall_back(self) -> None:
         """Have the query that depends on rows outside be bound in another way."""
         dependent = self.context.dependent
@@ -267,6 +306,9 @@ class Frame:
 
     def column(self, parts: Sequence[exp.Identifier]) -> tuple[Expr, Sequence[exp.Identifier]] | None:
         """Return a column of a frame or of those around it, as an expression, and the fields that follow it."""
+        of_groups = parts[0].meta.get(OF_GROUPS)
+        if of_groups is not None:
+            return (self.binder.bind(of_groups), ()) if self.has(of_groups) else self.outer_column(parts)
         try:
             found = self.find(parts)
         except AmbiguousNameError:
@@ -287,6 +329,9 @@ class Frame:
 
     def unknown(self, parts: Sequence[exp.Identifier]) -> PlanError:
         """Return the error about a name that no table has."""
+        dependent, outer = self.context.dependent, meant_outside(parts)
+        if outer is not parts and dependent is not None:
+            return dependent.outer.unknown(outer)
         name = ".".join(part.name for part in parts)
         known = list(dict.fromkeys(one.name for one in self.scope.columns))
         if len(parts) > 1 and (table := self.scope.table(parts[0].name)) is not None:
@@ -298,6 +343,22 @@ class Frame:
         hint = f"; a text stands in single quotes: '{parts[-1].name}'" if quoted and len(parts) == 1 else ""
         said = f"no column {name}{did_you_mean(parts[-1].name, known, cutoff=0.5)}{there}{hint}"
         return PlanError(sentence(parts[0], said, self.session.text))
+
+
+def name_outside(parts: Sequence[exp.Identifier], levels: int) -> exp.Identifier:
+    """Return a name that stands for a column of the frame so many queries further out, and for none in between."""
+    name = exp.to_identifier(f"{'.'.join(part.name for part in parts)} of {levels} around", quoted=True)
+    name.meta.update(parts[0].meta, parts=tuple(parts), levels=levels)
+    return name
+
+
+def meant_outside(parts: Sequence[exp.Identifier]) -> Sequence[exp.Identifier]:
+    """Return the name for the frame around, which is another one where a name stands for a column further out."""
+    levels = parts[0].meta.get("levels", 0)
+    if not levels:
+        return parts
+    meant: Sequence[exp.Identifier] = parts[0].meta["parts"]
+    return [*(meant if levels == 1 else [name_outside(meant, levels - 1)]), *parts[1:]]
 
 
 class Way(Enum):
@@ -347,6 +408,12 @@ class Dependent:
 
     def domain(self, columns: Sequence[str]) -> tuple[DataSet, dict[str, str]]:
         """Return the different values of columns of the rows outside, and the names that they have there."""
+        for column in columns:
+            data_type = self.outer.data.schema.field(column).type
+            if not is_key_type(data_type):
+                said = f"a query that looks at {column.partition('#')[0]} outside, a {shown_type(data_type)}"
+                remedy = "write list_sum(l), list_filter(l, x -> ...) or FROM t, unnest(l) AS q (x)"
+                raise NotYetSupportedError(f"{said} ({remedy if is_list(data_type) else 'write a part of it'})")
         names = {column: self.outer.unique(column.partition("#")[0]) for column in columns}
         values = self.outer.data.select([col(column).alias(name) for column, name in names.items()])
         return values.distinct(), names

@@ -17,49 +17,59 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
+from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.api.expressions import col
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col
+from engine.dialects.parser import did_you_mean, nodes_in, sentence
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
+from engine.records.plain_scalars import no_values
 from engine.records.plain_types import is_foreign
 from engine.sql.aggregates import is_aggregate
-from engine.sql.constants import is_constant, scalar_of
-from engine.sql.dialect import did_you_mean, sentence
-from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Bound, Context, Frame
+from engine.sql.hints import place_hints
 from engine.sql.join_binder import crossed, joined_rows
 from engine.sql.lateral_binder import beside, depends_on_rows, is_comma, of_lateral, unnested
 from engine.sql.named_queries import named_rows, with_named
 from engine.sql.pivots import bind_pivot
 from engine.sql.relations import Rows, aliased, renamed
 from engine.sql.samples import sampled
-from engine.sql.scopes import Scope, matching, own_columns
-from engine.sql.series import series_of
-from engine.sql.values import bind_values, one_row
+from engine.sql.scopes import Scope, own_columns
+from engine.sql.series_of_rows import numbers_beside
+from engine.sql.values import bind_values, carried_rows, first_row, one_row
+from engine.sql_values.constants import is_constant, is_null, scalar_of
+from engine.sql_values.series import series_of
+
+#: nodes that are not computed below a join: they need all rows, may be others for each pair, or fail for rows of none
+_OF_PAIRS: Final = (
+    exp.Query, exp.Window, exp.AggFunc, exp.Anonymous, exp.Rand, exp.Uuid, exp.Div, exp.IntDiv, exp.Mod,
+)  # fmt: skip
+#: endings of files that a name without quotes may have
+_ENDINGS: Final = frozenset(["parquet", "csv", "json", "jsonl", "ndjson", "arrow", "orc", "avro", "feather"])
 
 
 def frame_of(node: exp.Select, context: Context) -> Frame:
     """Return the frame of the FROM clause of a SELECT."""
-    groups: list[Rows] = []
-    dependent = context.dependent
-    needed = dependent.needed(node) if dependent is not None and dependent.has_domain else []
-    if dependent is not None and needed:
-        data, names = dependent.domain(needed)
-        groups.append(Rows(data, Scope(), names))
     clause = node.args.get("from_")
     if clause is None:
-        if not groups:
-            return one_row(context)
-        return Frame(context, groups[0].data, groups[0].scope, groups[0].carried)
+        first = first_row(node, context)
+        place_hints(node, exp.Identifier(), (), context)
+        return first
+    carried = carried_rows(node, context)
+    groups = [] if carried is None else [Rows(carried.data, carried.scope, carried.carried)]
     joins = [*_own_joins(clause.this), *(node.args.get("joins") or ())]
+    place_hints(node, clause.this, joins, context)
     items, applied = _filtered_items(node, [clause.this, *(one.this for one in joins)], joins, context)
+    computed = _computed_keys(node, joins, context, items)
     found = _joined_all(clause.this, joins, groups, context, items)
     if node.args.get("sample") is not None:
         found = found._replace(data=sampled(found.data, node.args["sample"], context, clause))
     frame = Frame(context, found.data, found.scope, found.carried)
     frame.applied = applied
+    frame.bound |= computed
     return frame
 
 
@@ -95,25 +105,86 @@ def _filtered_items(
         return items, set()
     applied: set[int] = set()
     for part in conjuncts_of(where.this):
-        if part.find(exp.Query, exp.Window) is not None or _may_be_aggregate(part):
+        if nodes_in(part, exp.Query, exp.Window) or _may_be_aggregate(part):
             continue
-        places = {_item_of(column, items) for column in part.find_all(exp.Column)}
+        columns = nodes_in(part, exp.Column)
+        places = {_item_of(column, items) for column in columns}
         place = next(iter(places)) if len(places) == 1 else None
         if place is None or (place != id(nodes[0]) and place not in kept):
             continue
-        if any(not column.table and column.name.lower() in merged for column in part.find_all(exp.Column)):
+        if any(not column.table and column.name.lower() in merged for column in columns):
             continue
         rows = items[place]
         frame = Frame(context, rows.data, rows.scope)
         frame.place = "WHERE"
-        frame.data = frame.data.filter(Expressions(frame).condition(part, "WHERE"))
+        frame.data = frame.data.filter(frame.binder.condition(part, "WHERE"))
         items[place] = rows._replace(data=frame.data)
         applied.add(id(part))
     return items, applied
 
 
+def _computed_keys(
+    select: exp.Select, joins: Sequence[exp.Join], context: Context, items: dict[int, Rows]
+) -> dict[int, Expr]:
+    """Give relations a column for each computed side of ``a.n = b.n + 1`` in WHERE; return these by their nodes.
+
+    Two columns that are equal are a key of the join: rows are found by it, where all pairs would be tried else.
+    """
+    found: dict[int, Expr] = {}
+    where = select.args.get("where")
+    if where is None or select.args.get("sample") is not None or any(map(_changes_rows, joins)):
+        return found
+    for part in conjuncts_of(where.this):
+        equal = part.unnest()
+        if not isinstance(equal, exp.EQ) or nodes_in(part, *_OF_PAIRS) or not _casts_to_text(part):
+            continue
+        sides = {_only_item(side, items): side for side in (equal.this, equal.expression)}
+        if len(sides) == 2 and not all(isinstance(side.unnest(), exp.Column) for side in sides.values()):
+            found |= _with_keys(sides, items, context)
+    return found
+
+
+def _with_keys(sides: Mapping[int | None, exp.Expr], items: dict[int, Rows], context: Context) -> dict[int, Expr]:
+    """Give the relations of both sides of an equality a column with it, integers in the wider of the two types."""
+    frames, values, types = [], [], []
+    for place, side in sides.items():
+        if place is None:
+            return {}
+        frame = Frame(context, items[place].data, items[place].scope)
+        frame.place = "WHERE"
+        frames.append(frame)
+        values.append(frame.binder.bind(side))
+        types.append(frame.type_of(values[-1]))
+    if types[0] != types[1] and all(map(pa.types.is_signed_integer, types)):
+        widest = max(types, key=lambda one: one.bit_width)
+        values = [value if one == widest else value.cast(widest) for value, one in zip(values, types, strict=True)]
+    found = {}
+    for (place, side), frame, value in zip(sides.items(), frames, values, strict=True):
+        assert place is not None, "both sides have columns of a relation"
+        found[id(side)] = col(frame.with_column(value, "key"))
+        items[place] = items[place]._replace(data=frame.data)
+    return found
+
+
+def _changes_rows(join: exp.Join) -> bool:
+    """Whether columns of a join may be other ones than those of its relations, or some are not there."""
+    kind = str(join.kind or "").upper()
+    return bool(join.side or join.method or join.args.get("using")) or kind in ("SEMI", "ANTI")
+
+
+def _casts_to_text(node: exp.Expr) -> bool:
+    """Whether all casts within an expression have a value for each row."""
+    return all(cast.is_type(*exp.DataType.TEXT_TYPES) for cast in nodes_in(node, exp.Cast))
+
+
+def _only_item(node: exp.Expr, items: Mapping[int, Rows]) -> int | None:
+    """Return the relation that has all columns of an expression; None without one."""
+    places = {_item_of(column, items) for column in nodes_in(node, exp.Column)}
+    return next(iter(places)) if len(places) == 1 else None
+
+
 def _may_be_aggregate(node: exp.Expr) -> bool:
-    return any(is_aggregate(one) or str(one.name).lower() == "unnest" for one in node.find_all(exp.Anonymous))
+    return any(is_aggregate(one) or str(one.name).lower() == "unnest" for one in nodes_in(node, exp.Anonymous))
 
 
 def _item_of(column: exp.Column, items: Mapping[int, Rows]) -> int | None:
@@ -126,10 +197,11 @@ def _item_of(column: exp.Column, items: Mapping[int, Rows]) -> int | None:
 
 
 def _has(scope: Scope, names: Sequence[str]) -> bool:
+    lower = names[-1].lower()
     if len(names) == 1:
-        return any(matching(names[0], table.columns) for table in scope.tables)
+        return any(lower in table.by_name for table in scope.tables)
     table = scope.table(names[0])
-    return table is not None and bool(matching(names[1], table.columns))
+    return table is not None and lower in table.by_name
 
 
 def _own_joins(node: exp.Expr) -> list[exp.Join]:
@@ -144,8 +216,7 @@ def _joined_all(
     items: Mapping[int, Rows] = MappingProxyType({}),
 ) -> Rows:
     """Return the rows of a list of relations, in groups between which commas stand."""
-    # what carries columns of rows outside is joined at once: conditions of ON may look at them
-    is_one = bool(groups)
+    is_one = bool(groups)  # columns of rows outside are joined at once: conditions of ON may look at them
     groups = _added(first, groups, context, items, is_one=is_one)
     for join in joins:
         if is_comma(join):
@@ -233,16 +304,16 @@ def _pivoted(node: exp.Expr, context: Context) -> Rows:
 def _table(node: exp.Table, context: Context) -> Rows:
     session = context.session
     name = node.name
-    if not node.db and name.lower() in context.ctes:
-        return aliased(named_rows(node, context), node, context)
-    data = session.table(node)
     if not node.db and (node.args.get("version") is not None or node.args.get("when") is not None):
         said = "FOR VERSION AS OF of a table of no catalog (read it at a version in Python)"
         raise NotYetSupportedError(sentence(node, said, session.text))
+    if not node.db and name.lower() in context.ctes:
+        return aliased(named_rows(node, context), node, context)
+    data = session.table(node)
     if data is None:
         raise PlanError(sentence(node, _no_table(node, session.table_names), session.text))
     for field in data.schema:
-        if is_foreign(field.type):
+        if field.type.num_fields and is_foreign(field.type):
             said = (
                 f"column {field.name!r} is {field.type}, for which SQL has no type; register data.drop({field.name!r})"
             )
@@ -256,17 +327,7 @@ def _table(node: exp.Table, context: Context) -> Rows:
 
 def _no_table(node: exp.Table, known: Sequence[str]) -> str:
     name = ".".join(part.name for part in node.parts)
-    if name.rpartition(".")[2].lower() in (
-        "parquet",
-        "csv",
-        "json",
-        "jsonl",
-        "ndjson",
-        "arrow",
-        "orc",
-        "avro",
-        "feather",
-    ):
+    if name.rpartition(".")[2].lower() in _ENDINGS:
         return f"no table {name}; a file stands in single quotes: FROM '{name}'"
     shown = list(known)[:12]
     more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
@@ -281,11 +342,18 @@ def _function(node: exp.Table, context: Context) -> Bound:
     if name not in ("range", "generate_series"):
         said = f"no table {name}(); a file stands in single quotes: FROM 'path'"
         raise PlanError(sentence(call, said, session.text))
-    values = Expressions(one_row(context)).all(call.expressions)
-    given = [scalar_of(one).as_py() if is_constant(one) else None for one in values]
-    try:
-        found = series_of(name, given)
-    except PlanError as error:
-        raise PlanError(sentence(call, str(error), session.text)) from None
+    context = context.within(node)
+    frame = first_row(node, context)
+    values = frame.binder.all(call.expressions)
     column = session.names.unique(name)
-    return Bound(session.from_arrow(pa.table({column: found})), (column,), (name,))
+    try:
+        if frame.carried:
+            data = numbers_beside(frame.data, column, name, values, frame.binder)
+        else:
+            given = [scalar_of(one).as_py() if is_constant(one) else None for one in values]
+            numbers = no_values(pa.int64()) if any(map(is_null, values)) else series_of(name, given)
+            data = session.from_arrow(pa.table({column: numbers}))
+    except (PlanError, NotYetSupportedError) as error:
+        kind = NotYetSupportedError if isinstance(error, NotYetSupportedError) else PlanError
+        raise kind(sentence(call, str(error), session.text)) from None
+    return Bound(data, (column,), (name,), frame.carried)

@@ -14,25 +14,25 @@ Held by: tests/sql/test_groups.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from typing import Final
 
 from sqlglot import exp
 
-from engine.api.aggregates import Aggregate, count
-from engine.api.expression import Expr
-from engine.api.expressions import col, lit
-from engine.api.grouped import group_keys
-from engine.api.grouping_sets import GroupingSets
-from engine.api.row_functions import coalesce
+from engine.api.grouped_by import GroupingSets, group_keys
+from engine.column_expressions.aggregates import Aggregate, count
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col, lit
+from engine.column_expressions.row_functions import coalesce
+from engine.dialects.parser import nodes_in
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
-from engine.graph.expression import ColumnRef, Expression, replaced
-from engine.sql.aggregates import aggregate, aggregates_in, call_of, empty_value, is_aggregate
-from engine.sql.constants import is_null
+from engine.graph.expression import ColumnRef, Expression, columns_of, replaced
+from engine.sql.aggregates import AggregateCall, aggregate, aggregates_in, call_of, empty_value, is_aggregate
 from engine.sql.frames import Binder, Frame
 from engine.sql.joins import JoinKey, joined
 from engine.sql.scopes import Named
+from engine.sql_values.constants import is_null
 
 _SETS_MAX: Final = 64
 
@@ -53,7 +53,8 @@ class Grouping:
         self._empty: dict[str, Expr] = {}
         self._number: str | None = None
         self._is_made = False
-        self._rows = self._frame.data
+        #: the rows that are grouped, and the columns of rows outside that they carry
+        self._rows = (self._frame.data, self._frame.carried)
         #: columns of aggregates by their node
         self._by_node: dict[int, str] = {}
 
@@ -70,6 +71,13 @@ class Grouping:
         self._written.append((node.unnest(), name))
         return name
 
+    def has_key(self, node: exp.Expr) -> bool:
+        """Return whether an expression over rows is a key."""
+        if type(node.unnest()) not in self._kinds or any(map(is_aggregate, nodes_in(node))):
+            return False
+        value = self._over_rows(node)
+        return value is not None and any(known.expression == value.expression for known, _ in self._keys)
+
     def add_aggregates(self, node: exp.Expr) -> None:
         """Make columns of the aggregates in an expression."""
         for one in aggregates_in(node):
@@ -78,23 +86,25 @@ class Grouping:
     def _added(self, node: exp.Expr) -> str:
         if id(node) in self._by_node:
             return self._by_node[id(node)]
-        binder, made, data = self._binder, self._frame.grouping, self._frame.data
-        place, self._frame.place = self._frame.place, "an aggregate"
-        self._frame.grouping = None
+        binder, frame, made = self._binder, self._frame, self._frame.grouping
+        place, groups = frame.place, (frame.data, frame.carried)
+        frame.place, frame.grouping = "an aggregate", None
         if self._is_made:
-            self._frame.data = self._rows
+            frame.data, frame.carried = self._rows
         try:
             try:
-                value = aggregate(binder, call_of(binder, node))
+                call = call_of(binder, node)
+                self._check_is_of_rows(node, call)
+                value = aggregate(binder, call)
             except (PlanError, SchemaError, NotYetSupportedError) as error:
                 if str(error).startswith("sql: line"):
                     raise
                 kind = NotYetSupportedError if isinstance(error, NotYetSupportedError) else PlanError
                 raise kind(binder.said(node, str(error).removeprefix("sql: "))) from None
         finally:
-            self._frame.grouping, self._frame.place = made, place
+            frame.grouping, frame.place = made, place
             if self._is_made:
-                self._frame.data = data
+                frame.data, frame.carried = groups
         for known, name in self._aggregates:
             if known.expression == value.expression:
                 self._by_node[id(node)] = name
@@ -105,60 +115,80 @@ class Grouping:
         self._by_node[id(node)] = name
         return name
 
+    def _check_is_of_rows(self, node: exp.Expr, call: AggregateCall) -> None:
+        """Raise NotYetSupportedError for an aggregate of columns of rows outside alone, which are theirs to sum up."""
+        parts = [[part for part in one.parts if isinstance(part, exp.Identifier)] for one in nodes_in(node, exp.Column)]
+        read = {name for value in call.arguments for name in columns_of(value.expression)}
+        is_own = any(self._frame.find(one) is not None for one in parts)
+        if not is_own and read & set(self._frame.carried.values()):
+            said = f"{call.name}() of columns of the query outside alone (it belongs to that query: write it there)"
+            raise NotYetSupportedError(said)
+
     def make(self, sets: Sequence[Sequence[str]] | None) -> None:
         """Group the rows of the frame; ``sets``: keys of each grouping set, None for one of all keys."""
         frame = self._frame
-        self._rows = frame.data
+        if sets is not None and len(sets) > 1:
+            sets = self._apart_from_carried(sets)
+        self._rows = (frame.data, frame.carried)
         keys, carried = [name for _, name in self._keys], list(frame.carried.values())
         aggregates = {name: Aggregate(value.expression) for value, name in self._aggregates}
         if sets is None or len(sets) == 1:
-            self._make_one([*carried, *(keys if sets is None else sets[0])], aggregates)
-        else:
-            if not aggregates and not all(sets):
-                # a set of no keys is one row, also where there are none: an aggregate makes it
-                aggregates = {frame.unique("aggregate"): count()}
-            all_keys = [*carried, *keys]
-            self._number = frame.unique("grouping_id")
-            wanted = [frozenset(all_keys.index(name) for name in (*carried, *one)) for one in sets]
-            frame.data = GroupingSets(frame.data, group_keys(all_keys), wanted, self._number).agg(**aggregates)
-        if sets is not None and len(sets) == 1:
-            missing = [name for name in keys if name not in sets[0]]
-            frame.data = frame.data.with_columns(**{name: lit(None) for name in missing}) if missing else frame.data
+            self._make_one(keys if sets is None else sets[0], aggregates)
+            return
+        if not aggregates and not all(sets):
+            # a set of no keys is one row, also where there are none: an aggregate makes it
+            aggregates = {frame.unique("aggregate"): count()}
+        all_keys = [*carried, *keys]
+        self._number = frame.unique("grouping_id")
+        wanted = [frozenset(all_keys.index(name) for name in (*carried, *one)) for one in sets]
+        frame.data = GroupingSets(frame.data, group_keys(all_keys), wanted, self._number).agg(**aggregates)
+        if carried and not all(sets):
+            if sum(not one for one in sets) > 1:
+                raise NotYetSupportedError("several grouping sets () in a query that depends on rows outside")
+            self._keep_empty({**self._empty, self._number: lit(2 ** len(keys) - 1)}, takes_default=False)
         self._is_made, frame.grouping = True, self
 
-    def _make_one(self, keys: list[str], aggregates: dict[str, Aggregate]) -> None:
+    def _apart_from_carried(self, sets: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return sets whose keys are no columns of rows outside: a set that has one not makes it null."""
         frame = self._frame
+        apart = {name: frame.unique("key") for _, name in self._keys if name in frame.carried.values()}
+        if apart:
+            frame.data = frame.data.with_columns(**{name: col(key) for key, name in apart.items()})
+            self._keys = [(value, apart.get(name, name)) for value, name in self._keys]
+            self._written = [(node, apart.get(name, name)) for node, name in self._written]
+        return [[apart.get(name, name) for name in one] for one in sets]
+
+    def _make_one(self, own: Sequence[str], aggregates: dict[str, Aggregate]) -> None:
+        frame = self._frame
+        keys = list(dict.fromkeys((*frame.carried.values(), *own)))
+        self._is_made, frame.grouping = True, self
         if not aggregates:
             if keys:
                 frame.data = frame.data.select(keys).distinct()
                 return
             aggregates = {frame.unique("aggregate"): count()}
-        before = frame.data
         frame.data = frame.data.group_by(keys).agg(**aggregates)
-        if len(keys) > len(frame.carried) or not frame.carried:
-            return
-        dependent = frame.context.dependent
-        assert dependent is not None, "what carries columns depends on rows outside"
-        self._keep_empty(keys, before is not None and dependent.has_domain)
+        if not own and frame.carried:
+            self._keep_empty(self._empty, takes_default=True)
 
-    def _keep_empty(self, keys: list[str], has_domain: bool) -> None:
+    def _keep_empty(self, empty: Mapping[str, Expr], *, takes_default: bool) -> None:
         """Keep a row of rows outside that have no row here: of all rows as one group there is always one."""
         frame, dependent = self._frame, self._frame.context.dependent
-        assert dependent is not None, "columns of rows outside"
-        if not has_domain:
+        assert dependent is not None, "what carries columns depends on rows outside"
+        if not dependent.has_domain:
             # the row outside finds none, and takes what the expression is of no rows
-            if not dependent.takes_default or frame.context.path[-1] != dependent.root:
+            if not (takes_default and dependent.takes_default and frame.context.path[-1] == dependent.root):
                 frame.fall_back()
             dependent.defaults_of = self
             return
-        outer = dict(frame.carried.items())
+        outer = dict(frame.carried)
         domain, names = dependent.domain(tuple(outer))
         pairs = tuple(JoinKey(col(names[column]), col(name), null_safe=True) for column, name in outer.items())
         found = frame.unique("found")
         marked = frame.data.with_columns(**{found: lit(True)})
         joined_rows = joined(domain, marked, "left", pairs)
-        empty = {name: coalesce(col(name), value) for name, value in self._empty.items() if not is_null(value)}
-        frame.data = joined_rows.with_columns(**empty) if empty else joined_rows
+        known = {name: coalesce(col(name), value) for name, value in empty.items() if not is_null(value)}
+        frame.data = joined_rows.with_columns(**known) if known else joined_rows
         frame.carried = {column: names[column] for column in outer}
 
     def of_no_rows(self, value: Expr) -> Expr:
@@ -198,18 +228,18 @@ class Grouping:
     def _over_rows(self, node: exp.Expr) -> Expr | None:
         """Return an expression over rows, None for one that is of groups alone."""
         frame = self._frame
-        if any(isinstance(one, exp.Window | exp.Query) for one in node.walk()):
+        if nodes_in(node, exp.Window, exp.Query):
             return None
-        made, data = frame.grouping, frame.data
+        made, groups = frame.grouping, (frame.data, frame.carried)
         frame.grouping = None
         if self._is_made:
-            frame.data = self._rows
+            frame.data, frame.carried = self._rows
         try:
             return self._binder.bind(node)
         except Exception:
             return None
         finally:
-            frame.grouping, frame.data = made, data
+            frame.grouping, (frame.data, frame.carried) = made, groups
 
     def key_column(self, named: Named, parts: Sequence[exp.Identifier]) -> Expr:
         """Return the column that a column of rows is of groups. Raises: PlanError for one that is no key."""
@@ -270,6 +300,9 @@ def sets_of(binder: Binder, grouping: Grouping, group: exp.Group, plain: Sequenc
     for kind in ("rollup", "cube", "grouping_sets"):
         parts += [sets_in(node) for node in group.args.get(kind) or ()]
     found = [list(dict.fromkeys(name for part in chosen for name in part)) for chosen in product(*parts)]
+    if group.args.get("all") is False:
+        # GROUP BY DISTINCT: each set once, in whatever order its keys are written
+        found = list({frozenset(one): one for one in found}.values())
     if len(found) > _SETS_MAX:
         raise PlanError(binder.said(group, f"{len(found)} grouping sets, an aggregate each; at most {_SETS_MAX}"))
     return found

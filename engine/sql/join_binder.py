@@ -7,21 +7,23 @@ Held by: tests/sql/test_using_joins.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from engine.api.expression import Expr
-from engine.api.expressions import col, lit
-from engine.api.row_functions import coalesce
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col, lit
+from engine.column_expressions.row_functions import coalesce
+from engine.dialects.parser import did_you_mean, nodes_in, sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.common_type import common_type
-from engine.sql.dialect import did_you_mean, sentence
-from engine.sql.expression_binder import Expressions
+from engine.graph.said_operators import JoinHint
 from engine.sql.frames import Context, Dependent, Frame
+from engine.sql.hints import check_hint
 from engine.sql.joins import JoinKey, compared_keys, comparison, joined, split
-from engine.sql.operators import conjoined
 from engine.sql.relations import Rows
 from engine.sql.scopes import Named, Scope, matching
+from engine.sql_values.operators import conjoined
 
 
 def crossed(left: Rows, right: Rows, context: Context) -> Rows:
@@ -29,7 +31,15 @@ def crossed(left: Rows, right: Rows, context: Context) -> Rows:
     return paired(left, right, "inner", [], None, context)
 
 
-def paired(left: Rows, right: Rows, how: str, keys: list[JoinKey], rest: Expr | None, context: Context) -> Rows:
+def paired(
+    left: Rows,
+    right: Rows,
+    how: str,
+    keys: list[JoinKey],
+    rest: Expr | None,
+    context: Context,
+    hint: JoinHint | None = None,
+) -> Rows:
     """Return a join; columns of rows outside are among its keys, and stay where rows of a side have no match."""
     dependent = context.dependent
     if how in ("left", "right", "full", "semi", "anti") and (left.carried or right.carried):
@@ -46,7 +56,7 @@ def paired(left: Rows, right: Rows, how: str, keys: list[JoinKey], rest: Expr | 
         for one in left.carried
         if one in right.carried
     ]
-    data = joined(left.data, right.data, how, [*keys, *both], rest)
+    data = joined(left.data, right.data, how, [*keys, *both], rest, hint=hint)
     carried = {**right.carried, **left.carried}
     if how == "right":
         carried = {**left.carried, **right.carried}
@@ -88,10 +98,11 @@ def joined_rows(left: Rows, right: Rows, join: exp.Join, context: Context) -> Ro
         return crossed(left, right, context)
     left, right, condition, deferred = _condition(left, right, how, on, context)
     keys, rest = split(condition, left.data.columns, right.data.columns)
-    found = paired(left, right, how, keys, rest, context)
+    check_hint(join, how, has_keys=bool(keys or left.carried or right.carried))
+    found = paired(left, right, how, keys, rest, context, join.meta.get("hint"))
     if deferred:
         frame = Frame(context, found.data, found.scope, found.carried)
-        binder = Expressions(frame)
+        binder = frame.binder
         for part in deferred:
             value = binder.condition(part, "ON")
             frame.data = frame.data.filter(value)
@@ -121,9 +132,9 @@ def _condition(
     values: list[Expr] = []
     deferred: list[exp.Expr] = []
     for part in parts:
-        if part.find(exp.Query) is None:
+        if not nodes_in(part, exp.Query):
             frame = pair_frame(left, right, context)
-            values.append(Expressions(frame).condition(part, "ON"))
+            values.append(frame.binder.condition(part, "ON"))
         elif how == "inner":
             deferred.append(part)
         else:
@@ -144,7 +155,7 @@ def _with_query(left: Rows, right: Rows, part: exp.Expr, context: Context) -> tu
     for place, side in enumerate((left, right)):
         frame = Frame(context, side.data, side.scope, side.carried)
         try:
-            value = Expressions(frame).condition(part, "ON")
+            value = frame.binder.condition(part, "ON")
         except PlanError:
             continue
         name = frame.with_column(value, "condition")
@@ -166,7 +177,7 @@ def asof_joined(left: Rows, right: Rows, join: exp.Join, context: Context) -> Ro
         one, other, sign = keys[-1].left, keys[-1].right, ">="
         keys, rest = keys[:-1], None
     else:
-        condition = None if on is None else Expressions(pair_frame(left, right, context)).condition(on, "ON")
+        condition = None if on is None else pair_frame(left, right, context).binder.condition(on, "ON")
         keys, rest = split(condition, left.data.columns, right.data.columns)
         found = None if rest is None else comparison(rest, left.data.columns, right.data.columns)
         if found is None:
@@ -197,7 +208,7 @@ def asof_joined(left: Rows, right: Rows, join: exp.Join, context: Context) -> Ro
     tables = right.scope.tables
     if using:
         hidden = frozenset(one.column for one in sides[1])
-        tables = tuple(table._replace(hidden=table.hidden | hidden) for table in tables)
+        tables = tuple(replace(table, hidden=table.hidden | hidden) for table in tables)
     return Rows(joined_data, left.scope + Scope(tables, right.scope.merged), left.carried)
 
 
@@ -223,7 +234,8 @@ def _using(left: Rows, right: Rows, how: str, names: Sequence[str], join: exp.Jo
             merged[name.lower()] = Named(own[0].name, made)
         else:
             merged[name.lower()] = Named(own[0].name, own[1 if how == "right" else 0].column)
-    found_rows = paired(left, right, how, keys, None, context)
+    check_hint(join, how, has_keys=True)
+    found_rows = paired(left, right, how, keys, None, context, join.meta.get("hint"))
     data = found_rows.data
     if how == "full":
         values = {
@@ -233,7 +245,7 @@ def _using(left: Rows, right: Rows, how: str, names: Sequence[str], join: exp.Jo
     if how in ("semi", "anti"):
         return found_rows
     tables = tuple(
-        table._replace(hidden=table.hidden | hidden.intersection(one.column for one in table.columns))
+        replace(table, hidden=table.hidden | hidden.intersection(one.column for one in table.columns))
         for table in found_rows.scope.tables
     )
     return found_rows._replace(data=data, scope=Scope(tables, {**found_rows.scope.merged, **merged}))

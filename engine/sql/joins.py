@@ -2,7 +2,6 @@
 
     conditions        keys are the equalities between the sides, the rest is the condition
     inner left right full semi anti
-    marked            rows of the left, and whether each has a match: true, false, or null for "unknown" as IN says it
 
 Held by: tests/sql/test_joins.py
 """
@@ -12,18 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-
-from engine.api.aggregates import count
 from engine.api.data_set import DataSet
-from engine.api.expression import Expr
-from engine.api.expressions import col, lit, when
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import lit
 from engine.expressions.infer import infer_type
 from engine.graph.expression import Call, columns_of, conjuncts
-from engine.lowering.data_set_values import with_mark
+from engine.graph.said_operators import JoinHint
 from engine.lowering.exact_keys import as_equals_compares
-from engine.sql.column_names import ColumnNames
-from engine.sql.constants import is_constant, scalar_of
+from engine.sql_values.constants import is_constant, scalar_of
 
 _SIGNS: Final = {"greater_equal": ">=", "greater": ">", "less_equal": "<=", "less": "<"}
 _TURNED: Final = str.maketrans("<>", "><")
@@ -88,7 +83,7 @@ def joined(
     how: str,
     keys: Sequence[JoinKey] = (),
     rest: Expr | None = None,
-    null_aware: bool = False,
+    hint: JoinHint | None = None,
 ) -> DataSet:
     """Return a join of two data sets; without keys and a condition all pairs."""
     if not keys and rest is None:
@@ -102,7 +97,7 @@ def joined(
         null_safe=[key.null_safe for key in keys] or False,
         how=how,
         condition=rest,
-        null_aware=null_aware,
+        hint=hint,
     )
 
 
@@ -111,79 +106,3 @@ def compared_keys(left: DataSet, right: DataSet, key: JoinKey) -> tuple[Expr, Ex
     one, other = key.left.expression, key.right.expression
     found = as_equals_compares((one, infer_type(one, left.schema)), (other, infer_type(other, right.schema)))
     return (key.left, key.right) if found is None else (Expr(found[0]), Expr(found[1]))
-
-
-def marked(
-    names: ColumnNames, left: DataSet, right: DataSet, keys: Sequence[JoinKey], rest: Expr | None
-) -> tuple[DataSet, str]:
-    """Return the rows of the left and the name of a column: whether they have a match."""
-    mark = names.unique("mark")
-    if rest is not None or not keys:
-        parts = [
-            joined(left, right, how, keys, rest).with_columns(**{mark: lit(how == "semi")}) for how in ("semi", "anti")
-        ]
-        return parts[0].union(parts[1]), mark
-    found, own = names.unique("found"), [names.unique("join_key") for _ in keys]
-    different = right.select([key.right.alias(name) for key, name in zip(keys, own, strict=True)])
-    flagged = different.distinct().with_columns(**{found: lit(True)})
-    pairs = [JoinKey(key.left, col(name), key.null_safe) for key, name in zip(keys, own, strict=True)]
-    return joined(left, flagged, "left", pairs).with_columns(**{mark: col(found).is_not_null()}), mark
-
-
-def member(
-    names: ColumnNames,
-    left: DataSet,
-    right: DataSet,
-    tested: JoinKey,
-    others: Sequence[JoinKey],
-    rest: Expr | None,
-) -> tuple[DataSet, str]:
-    """Return the rows of the left and the name of a column: whether a value is one of those of its rows of the right.
-
-    true      some row meets the other conditions, and its value is the one that is tested
-    unknown   else, and some row meets them, where its value or the one that is tested is null
-    false     else
-    """
-    if not others and rest is None:
-        mark = names.unique("mark")
-        values = right.select([tested.right.alias(mark)])
-        return left._with(with_mark(left._node, tested.left.expression, values._node, mark)), mark
-    if rest is None:
-        return _member_of_groups(names, left, right, tested, others)
-    mark = names.unique("mark")
-    both = [tested, *others]
-    value_is_null = tested.left.is_null()
-    with_null = [JoinKey(value_is_null, lit(True)), *others]
-    without = joined(left, right, "anti", both, rest)
-    values = right.filter(tested.right.is_null())
-    known = joined(joined(without, values, "anti", others, rest), right, "anti", with_null, rest)
-    among_nulls = joined(without.filter(~value_is_null), values, "semi", others, rest)
-    null_outside = joined(without, right, "semi", with_null, rest)
-    parts = [
-        part.with_columns(**{mark: lit(value, pa.bool_())})
-        for part, value in (
-            (joined(left, right, "semi", both, rest), True),
-            (known, False),
-            (among_nulls, None),
-            (null_outside, None),
-        )
-    ]
-    return parts[0].union(*parts[1:]), mark
-
-
-def _member_of_groups(
-    names: ColumnNames, left: DataSet, right: DataSet, tested: JoinKey, others: Sequence[JoinKey]
-) -> tuple[DataSet, str]:
-    """Return the mark by groups of the other keys: how many values each has, and how many that are not null."""
-    with_match, match = marked(names, left, right, [tested, *others], None)
-    mark, rows, values = (names.unique(name) for name in ("mark", "rows", "values"))
-    own = [names.unique("join_key") for _ in others]
-    keyed = right.select(
-        [*(key.right.alias(name) for key, name in zip(others, own, strict=True)), tested.right.alias(values)]
-    )
-    counts = keyed.group_by(own).agg(**{rows: count(), f"{values}_known": count(values)})
-    pairs = [JoinKey(key.left, col(name), key.null_safe) for key, name in zip(others, own, strict=True)]
-    counted = joined(with_match, counts, "left", pairs)
-    is_unknown = col(rows).is_not_null() & (tested.left.is_null() | (col(rows) > col(f"{values}_known")))
-    value = when(col(match)).then(True).when(is_unknown).then(lit(None, pa.bool_())).otherwise(False)
-    return counted.with_columns(**{mark: value}), mark

@@ -16,15 +16,15 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.api.expression import Expr
-from engine.api.expressions import col
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.argument_kinds import is_list
 from engine.expressions.lambda_bodies import ELEMENT, PLACE, TOTAL, body_text, captured
 from engine.graph.expression import ColumnRef, Expression, replaced
-from engine.sql.data_types import shown_type
 from engine.sql.frames import Binder, Frame
-from engine.sql.operators import fitted, truth
+from engine.sql_values.data_types import shown_type
+from engine.sql_values.operators import fitted, truth
 
 _NAMES: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -91,7 +91,7 @@ def of_elements(binder: Binder, function: str, values: list[Expr], names: Sequen
     columns = [frame.unique(kind) for kind in kinds[: len(names)]]
     parameters = [(name, column, types[kind]) for name, column, kind in zip(names, columns, kinds, strict=False)]
     inner = _BodyFrame(frame, parameters)
-    bound = type(binder)(inner)  # type: ignore[call-arg]
+    bound = inner.binder
     found = bound.bind(body)
     if function == "list_filter":
         found = truth(found, bound.type_of, "the condition")

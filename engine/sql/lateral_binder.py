@@ -11,25 +11,26 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from engine.api.data_set import DataSet
-from engine.api.expression import Expr
-from engine.api.expressions import col
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col
+from engine.dialects.parser import sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.argument_kinds import is_list
-from engine.sql.column_names import ColumnNames
-from engine.sql.data_types import shown_type
 from engine.sql.dependent import bound, keys_of
-from engine.sql.dialect import sentence
-from engine.sql.expression_binder import Expressions
-from engine.sql.frames import Context, Frame, Way
+from engine.sql.frames import Binder, Context, Frame, Way
 from engine.sql.join_binder import kind_of, pair_frame
 from engine.sql.joins import joined, split
 from engine.sql.relations import Rows, aliased
-from engine.sql.scopes import Named, Scope, ScopeTable
+from engine.sql.scopes import ColumnNames, Named, Scope, ScopeTable
+from engine.sql_values.data_types import shown_type
 
 
 def of_lateral(node: exp.Lateral) -> exp.Expr:
     """Return the relation behind LATERAL."""
     inner: exp.Expr = node.this
+    if isinstance(inner, exp.Anonymous):
+        inner = exp.Table(this=inner)
+        node.set("this", inner)
     if node.args.get("alias") is not None:
         inner.set("alias", node.args["alias"])
     return inner
@@ -45,7 +46,7 @@ def beside(left: Rows, join: exp.Join, context: Context) -> Rows:
     if how not in ("inner", "left"):
         raise NotYetSupportedError(sentence(node, f"{how.upper()} JOIN LATERAL", context.session.text))
     frame = Frame(context, left.data, left.scope, left.carried)
-    binder = Expressions(frame)
+    binder = frame.binder
     query = inner.this if isinstance(inner, exp.Subquery) and not inner.args.get("order") else inner
     found, dependent = bound(binder, query, (Way.EQUALITIES, Way.DOMAIN))
     left = left._replace(data=frame.data)
@@ -55,7 +56,7 @@ def beside(left: Rows, join: exp.Join, context: Context) -> Rows:
     rest: Expr | None = None
     if on is not None:
         pair = pair_frame(left, right, context)
-        more, rest = split(Expressions(pair).condition(on, "ON"), left.data.columns, right.data.columns)
+        more, rest = split(pair.binder.condition(on, "ON"), left.data.columns, right.data.columns)
         keys += more
     data = joined(left.data, right.data, how, keys, rest)
     return Rows(data, left.scope + right.scope, left.carried)
@@ -72,7 +73,7 @@ def unnested(left: Rows, join: exp.Join, context: Context) -> Rows:
     if how not in ("inner", "left") and not is_comma(join):
         raise NotYetSupportedError(sentence(node, f"{how.upper()} JOIN unnest()", session.text))
     frame = Frame(context, left.data, left.scope, left.carried)
-    binder = Expressions(frame)
+    binder = frame.binder
     values = [list_of(binder, one) for one in node.expressions]
     on = join.args.get("on")
     has_condition = on is not None and not (isinstance(on.unnest(), exp.Boolean) and on.unnest().this)
@@ -96,12 +97,12 @@ def unnested(left: Rows, join: exp.Join, context: Context) -> Rows:
     found = Rows(data, left.scope + Scope((ScopeTable(table, tuple(shown)),)), left.carried)
     if on is not None and has_condition:
         filtered = Frame(context, found.data, found.scope, found.carried)
-        condition = Expressions(filtered).condition(on, "ON")
+        condition = filtered.binder.condition(on, "ON")
         found = found._replace(data=filtered.data.filter(condition))
     return found
 
 
-def list_of(binder: Expressions, node: exp.Expr) -> Expr:
+def list_of(binder: Binder, node: exp.Expr) -> Expr:
     """Return the list that unnest() takes apart. Raises: PlanError."""
     value = binder.bind(node)
     data_type = binder.type_of(value)
@@ -131,4 +132,6 @@ def is_comma(join: exp.Join) -> bool:
 
 def depends_on_rows(node: exp.Expr) -> bool:
     """Return whether a relation depends on the rows before it."""
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
+        return node.find(exp.Column) is not None
     return isinstance(node, exp.Lateral | exp.Unnest)

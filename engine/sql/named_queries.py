@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from engine.api.expressions import col
+from engine.column_expressions.expressions import col
+from engine.dialects.parser import nodes_in, sentence
 from engine.errors import NotYetSupportedError
 from engine.sql.aggregates import aggregates_in
-from engine.sql.dialect import sentence
 from engine.sql.frames import Bound, Context, Session
 from engine.sql.recursive_queries import is_recursive, recursive_rows
 from engine.sql.relations import with_names
@@ -75,7 +75,7 @@ def _again(session: Session, found: Bound) -> Bound:
 def _is_kept(node: exp.Expr) -> bool:
     """Return whether a query that is used several times is made once: see above."""
     below = beside = joins = 0
-    for select in node.find_all(exp.Select):
+    for select in nodes_in(node, exp.Select):
         from_ = select.args.get("from_")
         tables = [from_.this] if from_ is not None else []
         inner_joins = select.args.get("joins") or ()
@@ -98,8 +98,8 @@ def _is_filtered(use: exp.Table) -> bool:
     conditions += [one.args["on"] for one in select.args.get("joins") or () if one.args.get("on") is not None]
     for condition in conditions:
         for part in condition.unnest().flatten() if isinstance(condition.unnest(), exp.And) else [condition]:
-            columns = list(part.find_all(exp.Column))
-            if columns and all(one.table.lower() == name for one in columns) and part.find(exp.Literal) is not None:
+            columns = nodes_in(part, exp.Column)
+            if columns and all(one.table.lower() == name for one in columns) and nodes_in(part, exp.Literal):
                 return True
     return False
 

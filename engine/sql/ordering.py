@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from engine.api.data_set import DataSet
-from engine.api.expression import Expr
-from engine.api.expressions import col
-from engine.api.windows import row_number
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col
+from engine.column_expressions.windows import row_number
+from engine.dialects.parser import sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.sql.aggregates import OrderKey
-from engine.sql.constants import is_constant, scalar_of
-from engine.sql.dialect import sentence
-from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Context, Frame
 from engine.sql.values import one_row
+from engine.sql_values.constants import is_constant, scalar_of
 
 
 def order_key(node: exp.Ordered, value: Expr) -> OrderKey:
@@ -65,7 +64,9 @@ def _number(node: exp.Expr, word: str, context: Context) -> int | None:
     session = context.session
     if isinstance(node.unnest(), exp.Query):
         raise PlanError(sentence(node, "LIMIT and OFFSET take a constant that is not negative", session.text))
-    value = Expressions(one_row(context)).bind(node)
+    if isinstance(node, exp.Literal) and node.name.isdigit() and not node.is_string and len(node.name) < 19:
+        return int(node.name)
+    value = one_row(context).binder.bind(node)
     number = scalar_of(value).as_py() if is_constant(value) else "?"
     if number is None:
         return None

@@ -19,20 +19,19 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.api.expression import Expr
-from engine.api.expressions import col, lit
-from engine.api.row_functions import array, struct
-from engine.api.shape_calls import value_name
+from engine.api.shapes import value_name
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col, lit
+from engine.column_expressions.row_functions import array, struct
+from engine.dialects.parser import sentence, written
 from engine.errors import PlanError
 from engine.expressions.common_type import common_type
 from engine.sql.aggregates import aggregates_in
-from engine.sql.constants import is_constant, scalar_of
-from engine.sql.data_types import shown_type
-from engine.sql.dialect import sentence, written
-from engine.sql.expression_binder import Expressions
-from engine.sql.frames import Bound, Context, Frame
+from engine.sql.frames import Binder, Bound, Context, Frame
 from engine.sql.scopes import Named, Scope, ScopeTable
 from engine.sql.select_list import expanded
+from engine.sql_values.constants import is_constant, scalar_of
+from engine.sql_values.data_types import shown_type
 
 _NAME: Final = "pivot"
 
@@ -86,7 +85,7 @@ def _names_in(nodes: Sequence[exp.Expr]) -> set[str]:
 def _values(on: exp.Expr, frame: Frame) -> list[_Value]:
     """Return the values of ON; what it compares becomes columns of the frame."""
     tested = on.this.unnest() if isinstance(on, exp.In) else on
-    binder, parts = Expressions(frame), tested.expressions if isinstance(tested, exp.Tuple) else [tested]
+    binder, parts = frame.binder, tested.expressions if isinstance(tested, exp.Tuple) else [tested]
     columns = [frame.unique("on") for _ in parts]
     frame.data = frame.data.with_columns(**dict(zip(columns, binder.all(parts), strict=True)))
     if not isinstance(on, exp.In) or on.args.get("query") is not None:
@@ -156,7 +155,7 @@ def _filtered(cell: exp.Expr, call: exp.Expr, kept: exp.Expr) -> exp.Expr:
 
 def _unpivoted(node: exp.Pivot, frame: Frame) -> Bound:
     """Return a row for each column, or group of columns."""
-    session, binder = frame.session, Expressions(frame)
+    session, binder = frame.session, frame.binder
     name, names, entries = _parts_of(node)
     items = [item for one in entries for item in _entries(one, frame)]
     groups = [one.expressions if isinstance(one, exp.Tuple) else [one] for _, one in items]
@@ -212,7 +211,7 @@ def _entries(node: exp.Expr, frame: Frame) -> list[tuple[str, exp.Expr]]:
     return [(alias or item.name, item.node or exp.column(item.name, quoted=True)) for item in items]
 
 
-def _alike(values: list[Expr], binder: Expressions, node: exp.Expr) -> list[Expr]:
+def _alike(values: list[Expr], binder: Binder, node: exp.Expr) -> list[Expr]:
     """Return values of one column, of one type."""
     types = [binder.type_of(one) for one in values]
     shared: pa.DataType | None = types[0]

@@ -15,18 +15,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from engine.api.data_set import DataSet
-from engine.api.expressions import col, lit
+from engine.column_expressions.expressions import col, lit
+from engine.dialects.parser import sentence
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
-from engine.sql.column_names import different_names
-from engine.sql.dialect import sentence
-from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Bound, Context, Frame
 from engine.sql.from_binder import rows_as_query
 from engine.sql.joins import JoinKey, joined
 from engine.sql.named_queries import with_named
 from engine.sql.ordering import bounds, in_order, order_key, ordinal
 from engine.sql.pivots import bind_pivot
-from engine.sql.scopes import Named, Scope, ScopeTable
+from engine.sql.scopes import Named, Scope, ScopeTable, different_names
 from engine.sql.select_binder import bind_select
 from engine.sql.values import bind_values
 
@@ -193,7 +191,7 @@ def _ordered(node: exp.Expr, context: Context, found: Bound, is_whole: bool) -> 
         return found
     shown = tuple(Named(name, column) for name, column in zip(found.names, found.columns, strict=True))
     frame = Frame(context, found.data, Scope((ScopeTable("", shown),)), found.carried)
-    binder = Expressions(frame)
+    binder = frame.binder
     keys = []
     for one in order.expressions if order is not None else ():
         if isinstance(one.this, exp.Var) and one.this.name.upper() == "ALL":

@@ -21,13 +21,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from engine.api.data_set import DataSet
-from engine.api.expressions import col
 from engine.api.recursion import repeated, working_rows
+from engine.column_expressions.expressions import col
+from engine.dialects.parser import sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.common_type import common_type
-from engine.sql.casts import cast
-from engine.sql.dialect import sentence
 from engine.sql.frames import Bound, Context
+from engine.sql_values.casts import cast
 
 #: times that both parts may change the types of the other
 _MOST_TYPES: Final = 3

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from engine.api.data_set import DataSet
+from engine.dialects.parser import sentence
 from engine.errors import PlanError
-from engine.sql.dialect import sentence
 from engine.sql.frames import Bound, Context
 from engine.sql.scopes import Named, Scope, ScopeTable
 

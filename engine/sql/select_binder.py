@@ -14,24 +14,24 @@ from typing import Final
 
 from sqlglot import exp
 
-from engine.api.expression import Expr
-from engine.api.expressions import col
-from engine.api.windows import row_number
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col
+from engine.column_expressions.windows import row_number
+from engine.dialects.parser import nodes_in, sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import ColumnRef, columns_of
 from engine.sql import dependent as dependents
 from engine.sql.aggregates import OrderKey, aggregates_in
-from engine.sql.constants import computed, is_constant, scalar_of
 from engine.sql.dependent import default_of
-from engine.sql.dialect import sentence
-from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Bound, Context, Frame, OuterColumnError, Way
 from engine.sql.from_binder import conjuncts_of, frame_of
 from engine.sql.groups import Grouping, sets_of
 from engine.sql.lateral_binder import list_of, parts_of, zipped
 from engine.sql.ordering import bounds, in_order, order_key, ordinal
+from engine.sql.outer_groups import lift_aggregates, lift_keys
 from engine.sql.scopes import Named, matching
 from engine.sql.select_list import Item, expanded, is_unnest
+from engine.sql_values.constants import computed, is_constant, scalar_of
 
 #: names of the list of SELECT that one GROUP BY spells out, names within them included
 _NAMES_MAX: Final = 1000
@@ -46,12 +46,6 @@ def bind_select(node: exp.Select, context: Context, is_whole: bool) -> Bound:
 
 
 def _check(node: exp.Select, context: Context) -> None:
-    hint = node.args.get("hint")
-    if hint is not None or any(one.lstrip().startswith("+") for one in node.comments or ()):
-        said = "join hints in a query; write data.join(..., hint='broadcast') in Python"
-        raise NotYetSupportedError(
-            sentence(node.expressions[0] if node.expressions else node, said, context.session.text)
-        )
     for one in ("laterals", "match", "connect", "cluster", "distribute", "sort", "settings", "into"):
         if node.args.get(one):
             raise NotYetSupportedError(sentence(node, f"{one.upper()} in a SELECT", context.session.text))
@@ -63,7 +57,7 @@ class _Select:
     def __init__(self, node: exp.Select, frame: Frame, is_whole: bool) -> None:
         self._node = node
         self._frame = frame
-        self._binder = Expressions(frame)
+        self._binder = frame.binder
         self._is_whole = is_whole
         self._items: list[Item] = []
         self._having: Expr | None = None
@@ -130,11 +124,10 @@ class _Select:
         grouping = dependent.defaults_of
         if self._having is not None:
             met = default_of(grouping, self._having)
-            if not is_constant(met):
-                self._frame.fall_back()
-            if scalar_of(met).as_py() is not True:
+            if is_constant(met) and scalar_of(met).as_py() is not True:
                 return
-        if len(values) != 1 or self._node.args.get("limit") is not None or self._node.args.get("offset") is not None:
+        # a group that is left out is null, and would be taken for one of no rows
+        if len(values) != 1 or any(self._node.args.get(one) for one in ("having", "qualify", "limit", "offset")):
             self._frame.fall_back()
         value = default_of(grouping, values[0])
         if not is_constant(value):
@@ -143,13 +136,12 @@ class _Select:
 
     def _unnested(self) -> None:
         """Take apart the list of an unnest() in the list of SELECT: a row for each element."""
-        found = [one for item in self._items if item.node is not None for one in item.node.walk() if is_unnest(one)]
+        nodes = [item.node for item in self._items if item.node is not None]
+        found = [one for node in nodes for one in nodes_in(node, exp.Anonymous) if is_unnest(one)]
         if not found:
             return
         frame, binder = self._frame, self._binder
-        if self._node.args.get("group") is not None or any(
-            aggregates_in(one.node) for one in self._items if one.node is not None
-        ):
+        if self._node.args.get("group") is not None or any(map(aggregates_in, nodes)):
             raise NotYetSupportedError(binder.said(found[0], "unnest() beside GROUP BY; write it in a query of FROM"))
         values = [list_of(binder, node.expressions[0]) for node in found]
         name = frame.unique("element")
@@ -168,7 +160,7 @@ class _Select:
         if dependent is not None and dependent.way is Way.EQUALITIES:
             parts = [part for part in parts if not self._stands_for(part)]
         # conditions that filter before those that join
-        for part in sorted(parts, key=lambda one: one.find(exp.Query) is not None):
+        for part in sorted(parts, key=lambda one: bool(nodes_in(one, exp.Query))):
             self._filter(part, "WHERE")
 
     def _filter(self, node: exp.Expr, word: str) -> None:
@@ -224,7 +216,7 @@ class _Select:
             if not (dependent.is_existence and is_some):
                 return False
         return not any(
-            aggregates_in(one) or one.find(exp.Window) is not None or any(map(is_unnest, one.walk()))
+            aggregates_in(one) or nodes_in(one, exp.Window) or any(map(is_unnest, nodes_in(one, exp.Anonymous)))
             for one in node.expressions
         )
 
@@ -236,12 +228,12 @@ class _Select:
             return False
         for inner, outer in ((test.this, test.expression), (test.expression, test.this)):
             column = outer.unnest()
-            if not isinstance(column, exp.Column) or any(isinstance(one, exp.Query) for one in inner.walk()):
+            if not isinstance(column, exp.Column) or nodes_in(inner, exp.Query):
                 continue
             parts = [part for part in (column.args.get("table"), column.this) if part is not None]
             if not all(isinstance(part, exp.Identifier) for part in parts) or frame.find(parts) is not None:
                 continue
-            found = dependent.outer.column(parts)
+            found = frame.outside(parts)
             if found is None or found[1]:
                 continue
             name = dependent.column_of(found[0])
@@ -273,7 +265,9 @@ class _Select:
         others = [node.args[one].this for one in ("having", "qualify") if node.args.get(one) is not None]
         order = node.args.get("order")
         others += [one.this for one in order.expressions] if order is not None else []
-        has_aggregates = any(aggregates_in(one) for one in (*nodes, *others))
+        with_queries = [one for one in (*nodes, *others) if nodes_in(one, exp.Query)]
+        of_queries = lift_aggregates(self._frame, with_queries)
+        has_aggregates = bool(of_queries) or any(aggregates_in(one) for one in (*nodes, *others))
         if group is None and not has_aggregates and node.args.get("having") is None:
             return
         grouping = Grouping(binder)
@@ -290,7 +284,8 @@ class _Select:
             else:
                 for key in plain:
                     grouping.add_key(key)
-        for one in (*nodes, *others):
+        lift_keys(self._frame, with_queries, grouping.has_key)
+        for one in (*nodes, *others, *of_queries):
             grouping.add_aggregates(one)
         grouping.make(sets)
 
@@ -316,7 +311,7 @@ class _Select:
     def _spell_out(self, group: exp.Group) -> None:
         """Put the expressions of the list of SELECT in the place of their names, where no column has the name."""
         frame, seen = self._frame, 0
-        waiting = list(group.find_all(exp.Column))
+        waiting = nodes_in(group, exp.Column)
         while waiting and seen < _NAMES_MAX:
             column, seen = waiting.pop(), seen + 1
             meant = frame.aliases.get(column.name.lower())
@@ -325,7 +320,7 @@ class _Select:
             if frame.find([column.this]) is None and not aggregates_in(meant):
                 spelled = meant.copy()
                 column.replace(spelled)
-                waiting += spelled.find_all(exp.Column)
+                waiting += nodes_in(spelled, exp.Column)
 
     def _key(self, one: Item) -> exp.Expr:
         if one.node is not None:

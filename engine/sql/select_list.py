@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from engine.dialects.parser import did_you_mean, sentence, written
 from engine.errors import NotYetSupportedError, PlanError
-from engine.sql.dialect import did_you_mean, sentence, written
 from engine.sql.frames import Frame
 from engine.sql.scopes import Named, matching
 

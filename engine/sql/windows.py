@@ -1,7 +1,7 @@
 """Functions over windows: ``sum(v) OVER (PARTITION BY k ORDER BY d ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)``.
 
     partitions, sorts           over(partition_by=, order_by=, descending=, nulls_last=)
-    ROWS, RANGE with offsets    rows=(-2, 0), range=(-2, 0); None is unbounded
+    ROWS, RANGE, GROUPS         rows=(-2, 0), range=(-2, 0), groups=(-2, 0); None is unbounded; EXCLUDE: exclude=
     what SQL means without      no frame: the same default
     OVER (w ORDER BY d)         what the window w has, with an order
     IGNORE NULLS                max(row number and value as bytes of one order, null where the value is)
@@ -20,10 +20,10 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.api.aggregates import Aggregate, max_, min_
-from engine.api.expression import Expr
-from engine.api.expressions import col
-from engine.api.windows import (
+from engine.column_expressions.aggregates import Aggregate, max_, min_
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col
+from engine.column_expressions.windows import (
     cume_dist,
     dense_rank,
     first_value,
@@ -39,13 +39,14 @@ from engine.api.windows import (
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.ordered_pairs import can_pair, head_of
 from engine.graph.expression import Call
+from engine.graph.window import CURRENT_ROW, GROUP, TIES
 from engine.records.plain_scalars import scalar_of as arrow_scalar
-from engine.sql.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate
-from engine.sql.arguments import constant_of
-from engine.sql.constants import is_constant, scalar_of
-from engine.sql.data_types import shown_type
+from engine.sql.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate, different
 from engine.sql.frames import Binder
-from engine.sql.operators import is_number
+from engine.sql_values.arguments import constant_of
+from engine.sql_values.constants import is_constant, scalar_of
+from engine.sql_values.data_types import shown_type
+from engine.sql_values.operators import is_number
 
 _RANKS: Final[dict[str, Callable[[], Any]]] = {
     "row_number": row_number,
@@ -90,7 +91,7 @@ def window(binder: Binder, node: exp.Window) -> Expr:
             raise NotYetSupportedError(f"ORDER BY among the arguments of {name}() over a window")
         if isinstance(one, exp.Distinct):
             is_distinct = True
-            given += one.expressions
+            given += different(binder, name, one)
         elif not isinstance(one, exp.Star):
             given.append(one)
     arguments = binder.all(given)
@@ -101,6 +102,9 @@ def window(binder: Binder, node: exp.Window) -> Expr:
     if has_frame:
         settings |= _frame(binder, node, settings)
     found: Expr = function.over(**settings)
+    if "exclude" in settings:
+        # what has no such frame is said where it stands
+        binder.type_of(found)
     return found
 
 
@@ -164,7 +168,7 @@ def _parts(binder: Binder, node: exp.Window, seen: tuple[str, ...]) -> tuple[lis
 
 
 def _frame(binder: Binder, node: exp.Window, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return ``rows=`` or ``range=``; {} for what SQL means where nothing is written."""
+    """Return ``rows=``, ``range=`` or ``groups=``, and ``exclude=``; {} for what SQL means where nothing is written."""
     spec = node.args.get("spec")
     named = node.args.get("alias")
     while spec is None and named is not None:
@@ -173,21 +177,28 @@ def _frame(binder: Binder, node: exp.Window, settings: dict[str, Any]) -> dict[s
     if spec is None:
         return {}
     kind = str(spec.args.get("kind") or "").upper()
-    if spec.args.get("exclude") is not None:
-        raise NotYetSupportedError("a frame with EXCLUDE")
-    if kind == "GROUPS":
-        raise NotYetSupportedError("frames of GROUPS; write ROWS or RANGE")
     end = spec.args.get("end") or _CURRENT
     start_bound = _bound(binder, spec.args.get("start"), spec.args.get("start_side"), kind)
     end_bound = _bound(binder, end, spec.args.get("end_side"), kind)
     bounds = (start_bound, end_bound)
-    if kind == "ROWS":
-        return {"rows": bounds}
+    exclude = _excluded(binder, spec)
+    if kind != "RANGE":
+        return {kind.lower(): bounds, **exclude}
     is_default = bounds == (None, 0) or (bounds == (None, None) and not settings["order_by"])
-    if is_default:
+    if is_default and not exclude:
         return {}
     _check_distances(binder, bounds, settings["order_by"])
-    return {"range": bounds}
+    return {"range": bounds, **exclude}
+
+
+def _excluded(binder: Binder, spec: exp.WindowSpec) -> dict[str, str]:
+    exclude = spec.args.get("exclude")
+    words = "" if exclude is None else str(getattr(exclude, "name", exclude)).lower()
+    if words in ("", "no others"):
+        return {}
+    if words not in (CURRENT_ROW, GROUP, TIES):
+        raise PlanError(binder.said(spec, f"EXCLUDE {words.upper()}; write CURRENT ROW, GROUP, TIES or NO OTHERS"))
+    return {"exclude": words}
 
 
 def _check_distances(binder: Binder, bounds: tuple[Any, Any], order: Sequence[Expr]) -> None:
@@ -224,10 +235,10 @@ def _bound(binder: Binder, bound: Any, side: Any, kind: str) -> Any:
     if (
         isinstance(number, bool)
         or not isinstance(number, int | float | Decimal)
-        or (kind == "ROWS" and number != int(number))
+        or (kind != "RANGE" and number != int(number))
     ):
         raise PlanError(f"a bound of a frame is {number!r}; write a number of rows, or a distance")
-    if kind == "ROWS":
+    if kind != "RANGE":
         number = int(number)
     if number < 0:
         raise PlanError("a bound of a frame is negative; write PRECEDING or FOLLOWING")
@@ -258,6 +269,6 @@ def _passing_nulls(
 
 
 def _or_default(value: Expr, default: Expr) -> Expr:
-    from engine.api.row_functions import coalesce
+    from engine.column_expressions.row_functions import coalesce
 
     return coalesce(value, default)

@@ -20,6 +20,7 @@
     store_folder.py   the state of a prefix: which of its objects count while some are added or replaced
     local.py          LocalFileSystem: files of this machine
     local_folders.py  LocalFolders: folders of this machine as such
+    temporary_files.py  temporary files of this machine, and those that killed processes leave
     renames.py        renameat2: exchange two paths, or rename without replacing
 
 A format opens, lists and writes through this room alone, so that a new file system is one module and one line in

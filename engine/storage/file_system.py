@@ -167,6 +167,10 @@ class Folders(Protocol):
         """Remove folders, innermost first, up to one in which something is."""
         ...
 
+    def remove_left(self, folder: str) -> bool:
+        """Remove temporary files in a folder that a process of this machine has left; return whether there was one."""
+        ...
+
     def rename(self, old: str, new: str) -> None:
         """Rename a file or a folder; a file, or an empty folder, that has the new name is replaced."""
         ...

@@ -24,6 +24,7 @@ from typing import BinaryIO, Final, Self, cast
 
 from engine.storage.file_system import NO_DESCRIPTOR, FileStatus, FolderEntry
 from engine.storage.local_folders import LocalFolders
+from engine.storage.temporary_files import temporary_path
 
 #: Errors of link(2) after which a small file is created exclusively instead.
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
@@ -246,8 +247,7 @@ def _raise_unless_gone(_call: object, _path: str, found: tuple[object, BaseExcep
 
 
 def _write_temporary(path: str, content: bytes, is_durable: bool) -> str:
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}")
+    temporary = temporary_path(path)
     try:
         _create_exclusively(temporary, content, is_durable)
     except OSError:

@@ -19,6 +19,7 @@ from typing import Final
 
 from engine.storage.file_system import HardLinksError
 from engine.storage.renames import exchange, rename_if_absent
+from engine.storage.temporary_files import remove_left
 
 #: Errors of link(2) on a file system without hard links.
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -64,6 +65,10 @@ class LocalFolders:
                 continue
             except OSError:
                 return
+
+    def remove_left(self, folder: str) -> bool:
+        """Remove temporary files in a folder that a process of this machine has left; return whether there was one."""
+        return remove_left(folder)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or a folder; a file, or an empty folder, that has the new name is replaced."""

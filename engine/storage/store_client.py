@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from engine.errors import PlanError
@@ -53,17 +54,26 @@ ARGUMENTS: Final = {
         "session-token": "session_token",
         "profile": "profile",
         "anonymous": "skip_signature",
+        "ca-file": "root_certificate",
     },
-    "gcs": {"endpoint": "base_url", "service-account-file": "service_account", "anonymous": "skip_signature"},
+    "gcs": {
+        "endpoint": "base_url",
+        "service-account-file": "service_account",
+        "anonymous": "skip_signature",
+        "ca-file": "root_certificate",
+    },
     "azure": {
         "endpoint": "endpoint",
         "account-name": "account_name",
         "account-key": "account_key",
         "sas-token": "sas_key",
         "anonymous": "skip_signature",
+        "ca-file": "root_certificate",
     },
-    "http": {},
+    "http": {"ca-file": "root_certificate"},
 }
+#: keys of settings that are not passed to the client as they are
+_NO_ARGUMENTS: Final = frozenset({"profile", "ca-file"})
 #: requests are repeated so often, and so long, with jitter
 _RETRIES: Final = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _TIMEOUT: Final = timedelta(seconds=60)
@@ -245,7 +255,7 @@ def _new_client(place: StorePlace, settings: Mapping[str, str], *, deletes_one_b
     arguments: dict[str, Any] = {
         argument: settings[before + key]
         for key, argument in ARGUMENTS[family].items()
-        if before + key in settings and key != "profile"
+        if before + key in settings and key not in _NO_ARGUMENTS
     }
     if "skip_signature" in arguments:
         arguments["skip_signature"] = arguments["skip_signature"] == "true"
@@ -257,7 +267,12 @@ def _new_client(place: StorePlace, settings: Mapping[str, str], *, deletes_one_b
     if not arguments.get("endpoint", "http://").startswith(("http://", "https://")):
         raise PlanError(f"{before}endpoint is a URL: it begins with https://, or with http:// where there is no TLS")
     is_plain = family == "http" or settings.get(f"{before}allow-http") == "true"
-    common = {"client_options": {"timeout": _TIMEOUT, "allow_http": is_plain}, "retry_config": _RETRIES}
+    client: dict[str, Any] = {
+        "timeout": _TIMEOUT,
+        "allow_http": is_plain,
+        **_certificates(f"{before}ca-file", settings),
+    }
+    common = {"client_options": client, "retry_config": _RETRIES}
     bucket = place.root.partition("://")[2]
     try:
         if family == "s3":
@@ -276,6 +291,19 @@ def _new_client(place: StorePlace, settings: Mapping[str, str], *, deletes_one_b
             f"{place.root}: the client of the store cannot be made of its settings ({type(error).__name__}); look at"
             f" {before}* in the configuration and at the variables of its credentials"
         ) from None
+
+
+def _certificates(key: str, settings: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the certificates that a client trusts beside those of the machine."""
+    if key not in settings:
+        return {}
+    try:
+        content = Path(settings[key]).read_bytes()
+    except OSError as error:
+        raise PlanError(f"{key}: {settings[key]} cannot be read: {error.strerror or error}") from None
+    if b"-----BEGIN CERTIFICATE-----" not in content:
+        raise PlanError(f"{key}: {settings[key]} has no certificate in PEM, which begins with -----BEGIN CERTIFICATE")
+    return {"root_certificate": content}
 
 
 @contextlib.contextmanager

@@ -60,6 +60,8 @@ _BUSY: Final = _Cause(
 _LACKING: Final = _Cause(errno.ENOTSUP, "the store cannot do this")
 _EMPTY: Final = _Cause(errno.ERANGE, "it has no such bytes")
 _REPLACED: Final = _Cause(errno.ESTALE, "it was replaced meanwhile", "run the job again")
+#: numbers of errors that another attempt meets again
+REFUSALS: Final = frozenset({errno.ENXIO, errno.EACCES, errno.EREMCHG, errno.ENOTSUP, errno.EINVAL, errno.EPROTO})
 _UNREACHED: Final = "look at the network{settings}"
 
 #: causes by the code in an answer
@@ -108,7 +110,11 @@ _WORDS: Final = (
     ),
     (
         "InvalidCertificate",
-        _Cause(errno.EPROTO, "its certificate is not trusted", "add who signed it to the machine's certificates"),
+        _Cause(
+            errno.EPROTO,
+            "its certificate is not trusted",
+            "storage.{family}.ca-file names the certificate of its signer",
+        ),
     ),
     (
         "InvalidContentType",
@@ -143,9 +149,20 @@ _NAMES: Final = {
 }
 #: names of errors that say all there is, whatever the code in the answer
 _CONDITIONS: Final = frozenset({"PreconditionError", "AlreadyExistsError"})
+#: words of an error of the client in the text of another library that has it, too
+_OF_CLIENT: Final = re.compile(r"<Code>|Generic \w+ error|status code|error sending request|is not a supported|No such")
 _CODE: Final = re.compile(r"<Code>([^<]{1,100})</Code>")
 _REQUEST: Final = re.compile(r"RequestI[dD][>:]\s*([^<\s]{1,100})")
+_BARE_STATUS: Final = re.compile(r"status code\W{1,20}(\d{3}\b)")
 _STATUS: Final = re.compile(r"\bstatus code: ((\d{3})\b[A-Za-z ]{0,30})")
+
+
+def explained_text(text: str, family: str) -> Explained | None:
+    """Return the meaning of an error of a library that has the same client within; None: it is another one."""
+    if not _OF_CLIENT.search(text):
+        return None
+    status = _BARE_STATUS.search(text)
+    return explained("", text if status is None else f"{text} status code: {status[1]} ", family)
 
 
 def explained(name: str, text: str, family: str) -> Explained:

@@ -39,7 +39,10 @@ _NAMES: Final = {
     "sas-token": "sas_token sas_key",
     "anonymous": "skip_signature anon",
     "allow-http": "allow_http",
+    "ca-file": "ca_file",
 }
+#: keys of settings that no library takes as a text
+_NO_TEXTS: Final = frozenset({"profile", "ca-file"})
 _SWITCHES: Final = frozenset({"anonymous", "allow-http"})
 
 
@@ -109,7 +112,7 @@ def library_options(path: str) -> dict[str, str]:
     vendor = next(iter(_VENDORS[place.family]), "")
     found = settings_of(place)
     names = {**ARGUMENTS[place.family], "allow-http": "allow_http"}
-    texts = {name: found[before + key] for key, name in names.items() if before + key in found and key != "profile"}
+    texts = {name: found[before + key] for key, name in names.items() if before + key in found and key not in _NO_TEXTS}
     profile = profile_of(found) if place.family == "s3" else None
     if profile is not None:
         keys = profile.credentials()()

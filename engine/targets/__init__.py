@@ -44,7 +44,7 @@ def _spark_executor() -> Executor:
 
 
 def _read_query(text: str, environment: Environment, params: Any, dialect: str | None) -> DataSet:
-    from engine.sql.query import query_data_set
+    from engine.statements.query import query_data_set
 
     return query_data_set(text, environment, params, dialect)
 

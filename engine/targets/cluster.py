@@ -41,7 +41,7 @@ from engine.graph.plan import Plan, Source
 from engine.ids import JobId
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.settings import OptimizerSettings
-from engine.targets.planned_job import plan_job, planner_settings, run_to_end
+from engine.targets.planned_job import library_bytes, plan_job, planner_settings, run_to_end
 from engine.targets.shipped_modules import shipped_modules
 from engine.taskexecutor.task_resources import configured_sizes
 
@@ -61,6 +61,7 @@ class ClusterExecutor:
     """Runs plans on a standalone cluster."""
 
     is_dry = False
+    takes_said = False
 
     def __init__(self) -> None:
         self._overview: tuple[float, Overview] | None = None
@@ -77,11 +78,14 @@ class ClusterExecutor:
         """Return the properties of the cluster that the optimizer needs for this plan."""
         overview = self._slots(configuration)
         slot_bytes = overview.managed_bytes_per_slot + (0 if plan.has_functions else overview.spare_bytes_per_slot)
+        slots = configuration.get(SLOTS)
+        sizes = configured_sizes(configuration, slots)
         if slot_bytes and overview.page_bytes:
             budget = PageBudget(slot_bytes, overview.page_bytes)
         else:  # no TaskManager yet: what one with these settings would have
-            slots = configuration.get(SLOTS)
-            budget = configured_sizes(configuration, slots).of_job(has_functions=plan.has_functions).page_budget(slots)
+            budget = sizes.of_job(has_functions=plan.has_functions).page_budget(slots)
+        missing = sizes.missing_bytes(library_bytes(plan, writes=True), has_functions=plan.has_functions)
+        budget = budget.beside(missing * budget.slot_count // slots)
         return planner_settings(configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, budget)
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:

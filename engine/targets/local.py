@@ -20,16 +20,17 @@ from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_listener import ProgressTeller
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
-from engine.config.options import PARALLELISM_DEFAULT, RESTART_STRATEGY, SLOTS
+from engine.config.options import PARALLELISM_DEFAULT, RESTART_STRATEGY, SLOTS, SUBTASKS_PER_PROCESSOR
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
 from engine.operators.registry import load_classes
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.optimizer import optimize
+from engine.optimizer.processors import useful_parallelism
 from engine.optimizer.settings import OptimizerSettings
 from engine.storage.store_client import settings_of_job
-from engine.targets.planned_job import plan_job, planner_settings, run_to_end
+from engine.targets.planned_job import library_bytes, plan_job, planner_settings, run_to_end
 from engine.taskexecutor.task_resources import configured_sizes
 
 
@@ -37,6 +38,7 @@ class LocalExecutor:
     """Runs plans on the embedded cluster."""
 
     is_dry = False
+    takes_said = False
 
     def release(self, configuration: Configuration) -> None:
         """Close the cluster of these settings unless another environment uses it."""
@@ -48,12 +50,25 @@ class LocalExecutor:
 
     def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
         """Return the properties of the embedded cluster that the optimizer needs for this plan."""
-        parallelism = self.default_parallelism(configuration)
+        asked = self.default_parallelism(configuration)
+        most = len(os.sched_getaffinity(0)) * configuration.get(SUBTASKS_PER_PROCESSOR)
+        parallelism = useful_parallelism(plan, asked, most)
         slots_min = configuration.get(SLOTS)
-        slots = max(parallelism, slots_min, *(node.parallelism or 1 for node in plan.nodes))
-        sizes = configured_sizes(configuration, slots).of_job(has_functions=plan.has_functions)
-        settings = planner_settings(configuration, parallelism, ExecutionMode.PIPELINED, sizes.page_budget(slots))
-        return msgspec.structs.replace(settings, process_parts=sizes.parts, is_one_process=True, slots_min=slots_min)
+        fixed = [slots_min, *(node.parallelism or 1 for node in plan.nodes)]
+        slots = max(parallelism, *fixed)
+        # The cluster's pages are as large as the parallelism that is set makes them, whatever a plan needs of it.
+        sizes = configured_sizes(configuration, max(asked, *fixed))
+        missing = sizes.missing_bytes(library_bytes(plan), has_functions=plan.has_functions)
+        sizes = sizes.of_job(has_functions=plan.has_functions)
+        budget = sizes.page_budget(slots).beside(missing)
+        settings = planner_settings(configuration, parallelism, ExecutionMode.PIPELINED, budget)
+        return msgspec.structs.replace(
+            settings,
+            process_parts=sizes.parts,
+            is_one_process=True,
+            slots_min=slots_min,
+            limited_from=asked if parallelism < asked else None,
+        )
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""
@@ -76,6 +91,7 @@ class ExplainExecutor(LocalExecutor):
     """Prints the plan of the first job and ends the program there: ``flink-run job info``."""
 
     is_dry = True
+    takes_said = False
 
     def __init__(self, *, in_short: bool) -> None:
         self._in_short = in_short

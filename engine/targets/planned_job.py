@@ -13,7 +13,7 @@ Held by: tests/client/test_job_listener.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,17 +31,23 @@ from engine.config.options import (
     EXECUTION_MODE,
     LEGACY_ESTIMATES,
     PARALLELISM_DEFAULT,
+    PROCESS_SIZE,
     RUNTIME_FILTERS,
     SKEW_FACTOR,
     SKEW_THRESHOLD,
     SLOTS,
 )
+from engine.config.sizes import format_size
 from engine.errors import EngineError, JobCancelledError
+from engine.formats.registry import format_of, sink_format_of
+from engine.formats.sink_format import SinkFormat
+from engine.formats.source_format import SourceFormat
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
-from engine.graph.plan import Plan
+from engine.graph.plan import Plan, Sink, Source
 from engine.ids import JobId
-from engine.memory.page_budget import PageBudget
+from engine.memory.page_budget import SHARE_MIN, PageBudget
+from engine.memory.process_memory import SIZE_STEP_BYTES
 from engine.optimizer.explain import split_lines
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
@@ -91,8 +97,36 @@ def plan_job(plan: Plan, settings: OptimizerSettings, configuration: Configurati
     crowded = crowding(optimized, configured_sizes(configuration, configuration.get(SLOTS)).process_bytes)
     if crowded:
         warn_user(crowded)
+    if settings.page_budget.share == SHARE_MIN:
+        warn_user(_too_small(plan, configuration))
     job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
-    return PlannedJob(msgspec.structs.replace(job_graph, stores=stores), split_lines(optimized))
+    return PlannedJob(
+        msgspec.structs.replace(job_graph, stores=stores, page_share=settings.page_budget.share), split_lines(optimized)
+    )
+
+
+def library_bytes(plan: Plan, *, writes: bool = False) -> int:
+    """Return the bytes that libraries of formats take in a process of a job; ``writes``: those of its outputs alone."""
+    found: dict[str, int] = {}
+    for operator in (node.operator for node in plan.nodes):
+        entry: SinkFormat | SourceFormat[Any] | None = None
+        if isinstance(operator, Sink):
+            entry = sink_format_of(operator.spec)
+        elif isinstance(operator, Source) and not writes:
+            entry = format_of(operator.spec)
+        if entry is not None:
+            found[entry.name] = entry.library_bytes
+    return sum(found.values())
+
+
+def _too_small(plan: Plan, configuration: Configuration) -> str:
+    process = configured_sizes(configuration, configuration.get(SLOTS)).process_bytes
+    taken = library_bytes(plan)
+    wanted = -(-(process + 2 * taken) // SIZE_STEP_BYTES) * SIZE_STEP_BYTES
+    return (
+        f"{PROCESS_SIZE.key}: {format_size(process)} is too little beside the libraries of tables that the job needs,"
+        f" which take {format_size(taken)}: the process may become larger; set it to {format_size(wanted)}"
+    )
 
 
 def run_to_end(

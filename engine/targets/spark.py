@@ -77,6 +77,7 @@ class SparkExecutor:
     """Runs plans on Spark."""
 
     is_dry = False
+    takes_said = True
 
     def release(self, configuration: Configuration) -> None:
         """Do nothing: the session stays for other environments of the process, and ends with it."""

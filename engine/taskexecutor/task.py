@@ -40,6 +40,7 @@ from engine.storage.store_client import in_job
 from engine.task_log import task_log
 from engine.taskexecutor.task_notes import notable
 from engine.taskexecutor.task_state import TaskState, check_task_transition
+from engine.taskexecutor.task_turns import TASK_TURNS
 
 _log = logging.getLogger(__name__)
 
@@ -216,7 +217,7 @@ class Task:
             invokable.cancel()
         self._report(TaskState.RUNNING)
         reach("task.running")
-        with FROZEN_HEAP:
+        with FROZEN_HEAP, TASK_TURNS:
             invokable.run()
         reach("task.finishing")
 

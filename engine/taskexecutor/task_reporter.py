@@ -62,11 +62,11 @@ class TaskReporter:
 
     def report(self, task: Task, report: TaskReport) -> None:
         """Queue a state change of a task."""
-        self._queues.setdefault(task, asyncio.Queue()).put_nowait(report)
+        self._queue_of(task).put_nowait(report)
 
     async def send_reports(self, task: Task) -> None:
         """Send the reports of a task until its last one is delivered."""
-        queue = self._queues.setdefault(task, asyncio.Queue())
+        queue = self._queue_of(task)
         try:
             while True:
                 report = await queue.get()
@@ -75,6 +75,11 @@ class TaskReporter:
                     return
         finally:
             del self._queues[task]
+
+    def _queue_of(self, task: Task) -> asyncio.Queue[TaskReport]:
+        if task not in self._queues:
+            self._queues[task] = asyncio.Queue()
+        return self._queues[task]
 
     async def send_progress(self, tasks: Callable[[], Iterable[Task]]) -> None:
         """Send counters of running tasks for ever; what is not delivered is followed by later ones."""

@@ -13,6 +13,8 @@ What needs rows that have not come is None, and asked for again when there are m
     0                  the row                         start, end of its peers
     offset             the row + offset                first row at that distance of its key (RangeBound)
 
+A part of a frame with EXCLUDE ends before the rows that are left out, or begins behind them.
+
 Held by: tests/window/test_evaluator.py
 """
 
@@ -23,9 +25,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from engine.graph.window import GROUP
 from engine.window.group_bounds import OPEN_END, GroupEnd, GroupNumber, GroupStart
 from engine.window.range_bound import RangeBound
-from engine.window.rank_kernels import shifted
+from engine.window.rank_kernels import cut, shifted
 
 if TYPE_CHECKING:
     from engine.graph.sort_key import SortKey
@@ -93,7 +96,17 @@ class BlockBounds:
         """Return the begin and the end of each row's frame."""
         starts = self._bound(frame.kind, frame.start, order_count, is_end=False)
         ends = self._bound(frame.kind, frame.end, order_count, is_end=True)
-        return None if starts is None or ends is None else (starts, ends)
+        if starts is None or ends is None or not frame.part:
+            return None if starts is None or ends is None else (starts, ends)
+        is_behind, cuts = frame.part == "behind", None
+        if frame.exclude == GROUP:
+            cuts = self.ends(order_count) if is_behind else self.starts(order_count)
+            if cuts is None:
+                return None
+        key = ("cut", frame, order_count)
+        if key not in self._known:
+            self._known[key] = cut(starts, ends, cuts, is_behind)
+        return (self._known[key], ends) if is_behind else (starts, self._known[key])
 
     def _bound(self, kind: str, offset: float | str | None, order_count: int, *, is_end: bool) -> Positions | None:
         if isinstance(offset, str):

@@ -134,7 +134,7 @@ class FrameValue:
         assert found is not None, "not ready"
         starts, ends = found
         # what enters a frame that has no first row of its own is new, and the value from before is kept
-        self._from = ends.last if self._frame.start is None else min(starts.last, ends.last)
+        self._from = min(starts.last, ends.last) if self._frame.slides else ends.last
         return self._values.at(rank_kernels.nth_rows(starts, ends, self._place), self._queue)
 
     def keep_from(self, next_row: int) -> int:
@@ -183,7 +183,7 @@ class FrameGroup:
     @property
     def slides(self) -> bool:
         """Whether rows leave the frame."""
-        return self._frame.start is not None
+        return self._frame.slides
 
     def add(self, index: int, aggregate: FrameAggregate, data_type: pa.DataType) -> None:
         """Take one more aggregate; data_type: of its result."""

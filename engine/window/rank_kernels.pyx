@@ -7,6 +7,7 @@
     tiles(starts, ends, n)                   n buckets in order, the first ones a row larger where it does not divide
     shifted(starts, ends, offset, missing)   row + offset, held within the partition, or with missing -1 beyond it
     frame_rows(starts, ends)                 how many rows a frame has
+    cut(starts, ends, cuts, is_behind)       the end of what lies before cuts (None: the row), or where the rest begins
     nth_rows(starts, ends, n)                the frame's n-th row from 1, of -1 its last; -1: it has none
 
 Starts and ends are Positions of partitions, peers or frames. Cost: a few instructions a row.
@@ -116,6 +117,20 @@ def frame_rows(Positions starts not None, Positions ends not None):
         for index in range(found.count):
             found.values[index] = max(<int64_t> 0, ends.values[index] - starts.values[index])
     return found.array()
+
+
+def cut(Positions starts not None, Positions ends not None, Positions cuts, bint is_behind):
+    """Return the end of the rows of each frame before those that are left out, or the start of the rows behind."""
+    cdef Positions found = like(starts)
+    cdef int64_t index, place
+    with nogil:
+        for index in range(found.count):
+            place = starts.start + index + is_behind if cuts is None else cuts.values[index]
+            if is_behind:
+                found.values[index] = min(ends.values[index], max(starts.values[index], place))
+            else:
+                found.values[index] = max(starts.values[index], min(ends.values[index], place))
+    return found
 
 
 def nth_rows(Positions starts not None, Positions ends not None, int64_t place):

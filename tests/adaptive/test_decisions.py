@@ -22,8 +22,8 @@ from engine.graph.contiguous_runs import contiguous_runs, runs_needed
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import HashJoinOperator, SortMergeJoinOperator
-from engine.graph.plan import JoinHint, JoinType
 from engine.graph.run_time_decision import BroadcastInput, RunTimeDecision, SubtaskRanges
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ResultPartitionType
 from engine.ids import JobId, JobVertexId
 from engine.memory.page_budget import PageBudget

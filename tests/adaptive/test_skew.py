@@ -13,8 +13,8 @@ from engine.adaptive.graph_shape import DataSetSize, input_edge
 from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
-from engine.graph.plan import JoinHint, JoinType
 from engine.graph.run_time_decision import RunTimeDecision, SplitSkew
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.subpartition_share import PARTS, SubpartitionShare, are_complete, whole_share
 from engine.ids import JobId, JobVertexId
 from engine.optimizer.explain import explain

@@ -38,6 +38,29 @@ def test_a_partial_that_does_not_reduce_passes_rows_through(workshop, monkeypatc
             assert rows_of(result) == oracle(table, ("key",), calls)
 
 
+@pytest.mark.parametrize(
+    ("groups", "expects_no_fewer", "passes"), [(10**6, True, True), (10**6, False, False), (2000, True, False)]
+)
+def test_few_rows_say_that_most_are_new_where_the_plan_expects_it(
+    workshop, monkeypatch, groups, expects_no_fewer, passes
+):
+    """Of 2000 groups, 400 rows have met a tenth, and 4000 would meet nearly all."""
+    monkeypatch.setattr(pre_aggregation, "PASS_ROWS", 4000)
+    monkeypatch.setattr(pre_aggregation, "PASS_ROWS_EARLY", 400)
+    rng, calls = random.Random(3), make_calls(["count_all"])
+    keys = [rng.randrange(groups) for _ in range(1200)]
+    table = input_table(("key",), [pa.int64()], calls, [None], [keys])
+    states = state_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
+    with workshop.operator(200) as (pool, space):
+        spec = AggregateSpec("partial", table.schema, ("key",), calls, states, expects_no_fewer=expects_no_fewer)
+        operator = HashAggregate(spec, pool, space)
+        before = sum(batch.num_rows for part in table.to_batches(100) for batch in operator.add_batch(part))
+        assert (before > 0) == passes
+        after = sum(batch.num_rows for batch in operator.finish())
+        assert before + after == (len(set(keys[:400])) + 800 if passes else len(set(keys)))
+        operator.close()
+
+
 def test_a_partial_that_passes_rows_through_empties_its_table_once(workshop, monkeypatch):
     """Its directory may be of megabytes, and a batch of kilobytes."""
     scan, scans = pre_aggregation.GroupScan, []

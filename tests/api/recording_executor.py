@@ -12,6 +12,7 @@ from engine.graph.plan import Sink
 
 class RecordingExecutor:
     is_dry = False
+    takes_said = False
 
     def __init__(self):
         self.plans = []

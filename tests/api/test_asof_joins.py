@@ -6,9 +6,10 @@ import decimal
 import pyarrow as pa
 import pytest
 
-from engine.api.expressions import col
+from engine.column_expressions.expressions import col
 from engine.errors import SchemaError
-from engine.graph.plan import AsofDirection, AsofJoin, decode_plan, encode_plan
+from engine.graph.plan import AsofJoin, decode_plan, encode_plan
+from engine.graph.said_operators import AsofDirection
 from engine.lowering.logical_node import build_plan
 
 LEFT = pa.schema([("g", pa.string()), ("t", pa.timestamp("ms")), ("d", pa.decimal128(9, 2)), ("x", pa.int64())])

@@ -10,7 +10,7 @@ import pytest
 import engine
 from docs.generators.function_page import function_page
 from docs.generators.function_places import OPERATORS, face_of, faces
-from engine.api.expression import Expr
+from engine.column_expressions.expression import Expr
 from engine.expressions.time_directives import DIRECTIVES
 from engine.graph.function_table import FUNCTION_TABLE
 

@@ -10,8 +10,8 @@ import pytest
 
 from engine.api import executor as executors
 from engine.api.environment import Environment
-from engine.api.expressions import col, count
 from engine.api.results import MAPPED_BYTES_MIN, format_table, read_parts, table_to_rows
+from engine.column_expressions.expressions import col, count
 from engine.config.command_line import CommandLine, install_command_line
 from engine.connectors.arrow_writer import ArrowWriter
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, ResourceError

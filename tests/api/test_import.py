@@ -36,9 +36,9 @@ NOT_FOR_A_SMALL_JOB = (
 
 #: loaded when a call, an operator or a format asks for them
 NOT_FOR_TEN_ROWS = (
-    "engine.api.grouped",
+    "engine.api.grouped_by",
     "engine.lowering.joins",
-    "engine.api.windows",
+    "engine.column_expressions.windows",
     "engine.expressions.compile",
     "engine.optimizer.operator_entries.join",
     "engine.optimizer.rules.join_order",

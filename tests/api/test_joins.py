@@ -3,9 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from engine.api.expressions import col
+from engine.column_expressions.expressions import col
 from engine.errors import SchemaError
-from engine.graph.plan import Join, JoinType, decode_plan, encode_plan
+from engine.graph.plan import Join, decode_plan, encode_plan
+from engine.graph.said_operators import JoinType
 from engine.lowering.logical_node import build_plan
 
 LEFT = pa.schema([("k", pa.int32()), ("low", pa.int64()), ("x", pa.string())])
@@ -81,6 +82,17 @@ def test_a_clash_of_names_says_rename(left, right):
         left.join(right.rename(y="x"), on="k")
     with pytest.raises(SchemaError, match="both sides have a column 'k'"):
         left.join(right, how="cross")
+
+
+def test_a_clash_of_two_types_is_told_as_one_of_names(left, right):
+    other = right.rename(y="x").with_columns(x=col("x").is_null())
+    with pytest.raises(SchemaError, match=r"both sides have a column 'k', 'x'; rename\(\)"):
+        left.join(other, how="cross")
+
+
+def test_columns_of_both_sides_come_out_as_they_are(left, right):
+    joined = left.join(right.rename(k="j"), how="cross")
+    assert joined.schema.equals(pa.schema([*left.schema, *right.rename(k="j").schema]), check_metadata=True)
 
 
 def test_null_aware_goes_with_an_anti_join(left, right):

@@ -8,7 +8,7 @@ import pytest
 
 import engine
 from engine import col, row_number
-from engine.api import other_names
+from engine.column_expressions import other_names
 from engine.errors import SchemaError
 
 

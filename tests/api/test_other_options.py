@@ -9,8 +9,8 @@ import pytest
 from engine import Environment, col
 from engine.api.data_set import DataSet
 from engine.api.other_options import OTHER_OPTIONS
-from engine.api.sink_options import SinkOptions
 from engine.csv.options import CsvReadOptions
+from engine.outputs.sink_options import IcebergOptions, SinkOptions
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ MISTAKES = [
         lambda e, d: d.write_json("a", partitionby="a"),
         "write_json() has no option partitionby=: did you mean partition_by",
     ),
-    (lambda e, d: d.write_records("a", mode="append"), "write_records() has no option mode=: write overwrite=True"),
+    (lambda e, d: d.write_records("a", sort_by="a"), "write_records() has no option sort_by=: write sort(by)"),
+    (lambda e, d: d.write_iceberg("a.b", propertys={}), "write_iceberg() has no option propertys=: did you mean prop"),
     (lambda e, d: d.sort("a", ascending=False), "sort() has no option ascending=: write descending="),
     (lambda e, d: d.join(d, on="a", suffixes="x"), "join() has no option suffixes=: write suffix="),
     (lambda e, d: d.head(n=2), "head() has no option n=: it has count"),
@@ -53,7 +54,7 @@ def test_names_of_columns_are_no_options(rows):
 def options_of(call):
     found = getattr(Environment if call.startswith("read_") else DataSet, call)
     names = set(inspect.signature(found).parameters)
-    more = CsvReadOptions if call == "read_csv" else SinkOptions
+    more = {"read_csv": CsvReadOptions, "write_iceberg": IcebergOptions}.get(call, SinkOptions)
     return names | set(more.__annotations__) if "options" in names else names
 
 

@@ -8,8 +8,12 @@
     python -m tests.bench splits [WORKLOAD@PROCESS_MB ...] [--rows N] [--runs 3]
     python -m tests.bench start [--runs 3]
     python -m tests.bench on_spark [--rows N] [--scale 1] [--runs 3]
-    python -m tests.bench tpcds [--scale 1] [--runs 3] [--limit-mb N]
+    python -m tests.bench closure [--rows N] [--runs 3] [--limit-mb N]
+    python -m tests.bench cores [--scale 1] [--runs 3] [--limit-mb N]
+    python -m tests.bench correlated [--scale 1] [--runs 3] [--limit-mb N]
+    python -m tests.bench tpcds [--scale 1] [--runs 3] [--limit-mb N] [--rounds 1]
     python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
+                               [--rounds 1]
     python -m tests.bench dbbench [--rows N] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
     python -m tests.bench lake [ROW ...] [--rows N] [--runs 3]
     python -m tests.bench wide [--rows N] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
@@ -25,6 +29,9 @@
     sorted_groups.py     groups sorted by their keys, combined in the sort and not: ratios of CPU seconds
     splits.py            the process size alone beside splits of it made by hand: ratios of CPU and wall time
     start.py             the first job of a process and later ones, of ten rows: milliseconds of CPU
+    closure.py           closures of ten million edges by WITH RECURSIVE, the same figures
+    cores.py             eight queries of TPC-H with 1 to 16 subtasks, beside as many threads of DuckDB
+    correlated.py        twenty correlated subqueries, the same figures; answers compared
     tpcds.py             the 103 statements of TPC-DS in SQL, likewise
     tpch.py              the 22 queries of TPC-H, each with its CPU seconds, wall time and memory; answers compared
     dbbench.py           groups and joins in the shapes of db-benchmark, the same figures; checksums compared

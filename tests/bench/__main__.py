@@ -9,7 +9,21 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import dbbench, functions, kernels, on_spark, sorted_groups, splits, start, tpcds, tpch, wide
+from tests.bench import (
+    closure,
+    cores,
+    correlated,
+    dbbench,
+    functions,
+    kernels,
+    on_spark,
+    sorted_groups,
+    splits,
+    start,
+    tpcds,
+    tpch,
+    wide,
+)
 from tests.bench.lake import row as lake
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
@@ -90,12 +104,13 @@ def main() -> None:
         nargs="*",
         metavar="WORKLOAD",
         help=f"of {names} (default: all), kernels, functions, on_spark, sorted_groups, splits, start, tpch, tpcds, "
-        "dbbench, wide, lake",
+        "correlated, closure, cores, dbbench, wide, lake",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
-    parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch and tpcds (default 1)")
-    parser.add_argument("--limit-mb", type=int, help="what engines may hold (tpch, tpcds, dbbench, wide)")
+    parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of TPC (default 1)")
+    parser.add_argument("--limit-mb", type=int, help="what engines may hold (questions)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each engine (default 3)")
+    parser.add_argument("--rounds", type=int, default=1, help="of questions, the last one measured (tpch, tpcds)")
     parser.add_argument("--engines", default=",".join(ENGINES), help="in the order of their turns")
     default = os.environ.get("DREY_BENCH_DIR") or Path(tempfile.gettempdir()) / "drey-bench"
     parser.add_argument("--folder", type=Path, default=Path(default), help="for data and results")
@@ -128,11 +143,22 @@ def main() -> None:
         return
     if options.workloads == ["tpch"]:
         engines = options.engines.split(",")
-        text = tpch.report(options.scale, options.runs, engines, options.folder, options.limit_mb)
+        text = tpch.report(options.scale, options.runs, engines, options.folder, options.limit_mb, options.rounds)
         sys.stdout.write(text + "\n")
         return
     if options.workloads == ["tpcds"]:
-        sys.stdout.write(tpcds.report(options.scale, options.runs, options.folder, options.limit_mb) + "\n")
+        text = tpcds.report(options.scale, options.runs, options.folder, options.limit_mb, options.rounds)
+        sys.stdout.write(text + "\n")
+        return
+    if options.workloads == ["cores"]:
+        sys.stdout.write(cores.report(options.scale, options.runs, options.folder, options.limit_mb) + "\n")
+        return
+    if options.workloads == ["closure"]:
+        rows = options.rows or closure.ROWS
+        sys.stdout.write(closure.report(rows, options.runs, options.folder, options.limit_mb) + "\n")
+        return
+    if options.workloads == ["correlated"]:
+        sys.stdout.write(correlated.report(options.scale, options.runs, options.folder, options.limit_mb) + "\n")
         return
     for name, asked in (("dbbench", dbbench), ("wide", wide)):
         if options.workloads == [name]:

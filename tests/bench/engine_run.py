@@ -1,8 +1,8 @@
-"""One engine, one workload, once: ``python -m tests.bench.engine_run WORKLOAD ENGINE SOURCE OUTPUT SPILL LIMIT_MB``.
+"""One engine, one workload, once: ``python -m tests.bench.engine_run WORKLOAD ENGINE SOURCE OUTPUT SPILL LIMIT ROUNDS``
 
 The process has as many processors as engines are told to take threads: Drey is left to its defaults, which are made for
-the processors that there are. LIMIT_MB 0 is no limit. WORKLOAD ``idle`` runs a job of one row and prints the resident
-bytes of the process after it.
+the processors that there are. LIMIT: megabytes, 0 for none. WORKLOAD ``idle`` runs a job of one row and prints the
+resident bytes of the process after it.
 """
 
 import os
@@ -13,8 +13,8 @@ from tests.bench.workload import THREADS, Job, load_workload
 
 if __name__ == "__main__":
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
-    workload_name, engine, source, output, spill, limit_mb = sys.argv[1:]
-    job = Job(Path(source), Path(output), Path(spill), int(limit_mb) or None)
+    workload_name, engine, source, output, spill, limit_mb, rounds = sys.argv[1:]
+    job = Job(Path(source), Path(output), Path(spill), int(limit_mb) or None, int(rounds))
     getattr(load_workload(workload_name), f"run_{engine}")(job)
     if workload_name == "idle":
         resident_pages = int(Path("/proc/self/statm").read_text().split()[1])

@@ -19,10 +19,10 @@ from typing import NamedTuple
 from engine.exchange.buffer_pool import NetworkBufferPool
 from engine.exchange.input_gate import InputGate
 from engine.exchange.partition_manager import ResultPartitionManager
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
+from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
 from engine.rpc.tls import Tls, make_tls
 from engine.transport.data_plane import DataPlane, DataPlaneSettings
-from tests.exchange.world import NO_SCHEMA, PIPELINED, World, descriptor, partition_id
+from tests.exchange.world import World, descriptor, partition_id
 
 PAGE = 32768
 PAGES = int(os.environ.get("PAGES", "40000"))
@@ -105,7 +105,7 @@ def exchange_rate(way: int, channel_count: int, tls: Tls | None = None) -> Measu
         )
         pool = NetworkBufferPool(256, PAGE)
         gate = InputGate(
-            InputGateDescriptor(0, NO_SCHEMA, PIPELINED, channels),
+            channels,
             ResultPartitionManager(),
             reads=plane.reads(pool, channel_count, None),
         )

@@ -16,7 +16,7 @@ from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.exchange.key_selector import HashSelector
 from engine.graph.expression import AggregateCall, ColumnRef
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.graph.sort_key import SortKey
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity

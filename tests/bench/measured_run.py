@@ -62,7 +62,8 @@ def measured_run(workload: str, engine: str, job: Job, limit_bytes: int | None =
 def engine_command(workload: str, engine: str, job: Job) -> list[str]:
     """Return what runs an engine's job."""
     paths = [str(job.source), str(job.output), str(job.spill)]
-    return [sys.executable, "-m", "tests.bench.engine_run", workload, engine, *paths, str(job.limit_mb or 0)]
+    numbers = [str(job.limit_mb or 0), str(job.rounds)]
+    return [sys.executable, "-m", "tests.bench.engine_run", workload, engine, *paths, *numbers]
 
 
 def engine_environment(job: Job) -> dict[str, str]:

@@ -48,6 +48,9 @@ def ask(job: Job, answers: dict[str, Callable[[], pa.Table]], digest: Callable[[
     """Ask all questions; write what each took to ``figures.json``, and the digests."""
     job.output.mkdir()
     figures = {}
+    for _ in range(job.rounds - 1):
+        for answer in answers.values():
+            answer()
     for name, answer in answers.items():
         Path("/proc/self/clear_refs").write_text("5")
         seconds, cpu_seconds = time.perf_counter(), _cpu_seconds()
@@ -62,6 +65,11 @@ def ask(job: Job, answers: dict[str, Callable[[], pa.Table]], digest: Callable[[
     (job.output / "figures.json").write_text(json.dumps(figures))
 
 
+def numbered(table: pa.Table) -> pa.Table:
+    """Return a table whose columns are named by their places: engines give them names of their own."""
+    return table.rename_columns([str(number) for number in range(table.num_columns)])
+
+
 def _cpu_seconds() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(part.ru_utime + part.ru_stime for part in used)
@@ -73,24 +81,32 @@ def _peak_mb() -> float:
 
 
 def report(
-    asked: Asked, source: Path, about: str, runs: int, engines: list[str], folder: Path, limit_mb: int | None
+    asked: Asked,
+    source: Path,
+    about: str,
+    runs: int,
+    engines: list[str],
+    folder: Path,
+    limit_mb: int | None,
+    rounds: int = 1,
 ) -> str:
     """Run all engines in turns and return a table; an answer that is not DuckDB's ends the program."""
     warm_files(source)
-    turns = [_turn(asked, source, engines, folder / f"turn-{os.getpid()}", limit_mb) for _ in range(runs)]
-    kept = folder / f"result-{source.name}{f'@{limit_mb}' if limit_mb else ''}.json"
+    turns = [turn(asked, source, engines, folder / f"turn-{os.getpid()}", limit_mb, rounds) for _ in range(runs)]
+    kept = folder / f"result-{asked.workload}-{source.name}{f'@{limit_mb}' if limit_mb else ''}.json"
     kept.write_text(json.dumps(turns, indent=1))
     about += f", {THREADS} threads, medians of {runs} runs{f', told {limit_mb} MB' if limit_mb else ''}"
+    about += f", each asked {rounds} times and the last one measured" if rounds > 1 else ""
     return f"{about}\n\n{_table(asked, turns, engines)}"
 
 
-def _turn(asked: Asked, source: Path, engines: list[str], folder: Path, limit_mb: int | None) -> Turn:
+def turn(asked: Asked, source: Path, engines: list[str], folder: Path, limit_mb: int | None, rounds: int = 1) -> Turn:
     """Run each engine once; return for each its figures by query, the whole process as ``process``."""
     found: Turn = {}
     try:
         for engine in engines:
             (folder / engine / "spill").mkdir(parents=True)
-            job = Job(source, folder / engine / "output", folder / engine / "spill", limit_mb)
+            job = Job(source, folder / engine / "output", folder / engine / "spill", limit_mb, rounds)
             warm_memory()
             process = asdict(measured_run(asked.workload, engine, job))
             found[engine] = {**json.loads((job.output / "figures.json").read_text()), "process": process}
@@ -101,10 +117,11 @@ def _turn(asked: Asked, source: Path, engines: list[str], folder: Path, limit_mb
 
 
 def _check(asked: Asked, folder: Path, engines: list[str]) -> None:
-    if _ORACLE not in engines:
+    oracle = next((engine for engine in engines if engine.startswith(_ORACLE)), None)
+    if oracle is None:
         return
     for number in asked.names:
-        wanted = pq.read_table(folder / _ORACLE / "output" / f"{number}.parquet")
+        wanted = pq.read_table(folder / oracle / "output" / f"{number}.parquet")
         for engine in (each for each in engines if each not in asked.unlike):
             differs = difference(pq.read_table(folder / engine / "output" / f"{number}.parquet"), wanted)
             if differs:
@@ -127,13 +144,13 @@ def _table(asked: Asked, turns: list[Turn], engines: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _sum(turn: Turn, engine: str, numbers: list[str], what: str) -> float:
+def total(turn: Turn, engine: str, numbers: list[str], what: str) -> float:
     return sum(turn[engine][number][what] for number in numbers)
 
 
 def _cells(turns: list[Turn], engine: str, numbers: list[str]) -> str:
-    cpu_seconds = median(_sum(turn, engine, numbers, "cpu_seconds") for turn in turns)
-    seconds = median(_sum(turn, engine, numbers, "seconds") for turn in turns)
+    cpu_seconds = median(total(turn, engine, numbers, "cpu_seconds") for turn in turns)
+    seconds = median(total(turn, engine, numbers, "seconds") for turn in turns)
     peak_mb = median(max(turn[engine][number]["peak_mb"] for number in numbers) for turn in turns)
     return f"{cpu_seconds:.2f}, {seconds:.2f}, {peak_mb:.0f}"
 
@@ -141,6 +158,6 @@ def _cells(turns: list[Turn], engine: str, numbers: list[str]) -> str:
 def _ratio(turns: list[Turn], first: str, peers: list[str], numbers: list[str]) -> float:
     """Return the median over the turns of CPU seconds against those of the best of the peers."""
     return median(
-        _sum(turn, first, numbers, "cpu_seconds") / min(_sum(turn, peer, numbers, "cpu_seconds") for peer in peers)
+        total(turn, first, numbers, "cpu_seconds") / min(total(turn, peer, numbers, "cpu_seconds") for peer in peers)
         for turn in turns
     )

@@ -1,6 +1,7 @@
 """The 22 queries of TPC-H: engines in turns, each query's answer compared with DuckDB's.
 
     python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb 1000] [--engines drey_sql,duckdb,polars,datafusion]
+                               [--rounds 2]
 
 ``drey`` asks through the API, ``drey_sql`` in SQL, with the texts that DuckDB and DataFusion are given. With
 ``--limit-mb`` Drey is given it as the size of its process and DuckDB as its memory limit, and nothing else; the others
@@ -27,7 +28,7 @@ def run_drey(job: Job) -> None:
     from engine import Environment
     from tests.tpch.queries import QUERIES, read_tables
 
-    with Environment(config=_config(job)) as env:
+    with Environment(config=job.process_size()) as env:
         tables = read_tables(env, job.source)
         _ask(job, lambda number: QUERIES[number](tables).to_arrow())
 
@@ -36,14 +37,10 @@ def run_drey_sql(job: Job) -> None:
     from engine import Environment
     from tests.tpch.sql_queries import QUERIES
 
-    with Environment(config=_config(job)) as env:
+    with Environment(config=job.process_size()) as env:
         for path in sorted(job.source.glob("*.parquet")):
             env.register(path.stem, env.read_parquet(path))
         _ask(job, lambda number: env.sql(QUERIES[number]).to_arrow())
-
-
-def _config(job: Job) -> dict[str, object]:
-    return {} if job.limit_mb is None else {"taskmanager.memory.process.size": f"{job.limit_mb}mb"}
 
 
 def run_duckdb(job: Job) -> None:
@@ -76,20 +73,20 @@ def run_datafusion(job: Job) -> None:
 
 
 def _ask(job: Job, answer: Callable[[int], pa.Table]) -> None:
-    questions.ask(job, {str(number): partial(answer, number) for number in _NUMBERS}, digest=_numbered)
+    questions.ask(job, {str(number): partial(answer, number) for number in _NUMBERS}, digest=questions.numbered)
 
 
-def _numbered(table: pa.Table) -> pa.Table:
-    """Return a table whose columns are named by their places: engines give them names of their own."""
-    return table.rename_columns([str(number) for number in range(table.num_columns)])
-
-
-def report(scale: float, runs: int, engines: list[str], folder: Path, limit_mb: int | None) -> str:
-    """Run all engines in turns and return a table; an answer that is not DuckDB's ends the program."""
+def tables_of(scale: float, folder: Path) -> Path:
+    """Return the folder of the tables, made unless it is there already."""
     source = folder / f"tpch-sf{scale:g}"
     if not source.exists():
         unfinished = source.with_suffix(".unfinished")
         generate(unfinished, scale)
         unfinished.rename(source)
+    return source
+
+
+def report(scale: float, runs: int, engines: list[str], folder: Path, limit_mb: int | None, rounds: int) -> str:
+    """Run all engines in turns and return a table; an answer that is not DuckDB's ends the program."""
     about = f"TPC-H at scale factor {scale:g}"
-    return questions.report(ASKED, source, about, runs, engines, folder, limit_mb)
+    return questions.report(ASKED, tables_of(scale, folder), about, runs, engines, folder, limit_mb, rounds)

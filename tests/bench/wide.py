@@ -60,8 +60,7 @@ ASKED = questions.Asked("wide", list(_QUESTIONS))
 def run_drey(job: Job) -> None:
     from engine import Environment
 
-    config = {} if job.limit_mb is None else {"taskmanager.memory.process.size": f"{job.limit_mb}mb"}
-    with Environment(config=config) as env:
+    with Environment(config=job.process_size()) as env:
         env.register("hits", env.read_parquet(str(job.source / "hits.parquet")))
         questions.ask(job, {name: partial(_by_drey, env, query) for name, query in _QUESTIONS.items()}, digest)
 

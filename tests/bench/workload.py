@@ -48,6 +48,12 @@ class Job:
     spill: Path
     #: what the engine is told that it may hold beyond its idle size; None: nothing
     limit_mb: int | None = None
+    #: The number of times that each question is asked; the last time is measured.
+    rounds: int = 1
+
+    def process_size(self) -> dict[str, object]:
+        """Return Drey's settings: the limit, when there is one, as the size of its whole process."""
+        return {} if self.limit_mb is None else {"taskmanager.memory.process.size": f"{self.limit_mb}mb"}
 
     def drey_config(self, managed_share: float | None = None) -> dict[str, object]:
         """Return Drey's settings: the limit, when there is one, as the one number that a person sets.

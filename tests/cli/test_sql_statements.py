@@ -10,6 +10,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from engine.cli.main import main
+from engine.config.command_line import CommandLine, install_command_line
+
 QUERY = "SELECT shop, sum(price) AS total FROM sales GROUP BY shop ORDER BY shop"
 
 
@@ -19,27 +22,42 @@ def sales(tmp_path):
     return tmp_path / "sales.parquet"
 
 
-def run(*words, cwd=None, text=None, binary=False):
+def run_process(*words, text=None):
     done = subprocess.run(
         [sys.executable, "-m", "engine.cli.main", "sql", *map(str, words)],
         check=False,
         capture_output=True,
-        input=None if text is None else text.encode(),
+        input=text,
+        text=True,
         timeout=120,
-        cwd=cwd,
     )
-    out = done.stdout if binary else done.stdout.decode()
-    return done.returncode, out, done.stderr.decode()
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def run(capfdbinary, monkeypatch):
+    """Run the command here, as its process does: exit code, output and error output."""
+
+    def ran(*words, cwd=None, binary=False):
+        with monkeypatch.context() as patch:
+            if cwd is not None:
+                patch.chdir(cwd)
+            code = main(["sql", *map(str, words)])
+        out, err = capfdbinary.readouterr()
+        return code, out if binary else out.decode(), err.decode()
+
+    yield ran
+    install_command_line(CommandLine())
 
 
 def test_a_table_for_people(sales):
-    code, out, err = run("--table", f"sales={sales}", "-e", QUERY)
+    code, out, err = run_process("--table", f"sales={sales}", "-e", QUERY)
     assert (code, err) == (0, "")
     assert out.splitlines()[0].split() == ["shop", "|", "total"]
     assert [line.split(" | ") for line in out.splitlines()[3:5]] == [["a     ", "   4.5"], ["b     ", "   2.0"]]
 
 
-def test_rows_for_programs(sales):
+def test_rows_for_programs(run, sales):
     table = f"sales={sales}"
     wanted = [{"shop": "a", "total": 4.5}, {"shop": "b", "total": 2.0}]
     code, out, _ = run("--table", table, "-e", QUERY, "--format", "json")
@@ -50,7 +68,7 @@ def test_rows_for_programs(sales):
     assert (code, pa.ipc.open_stream(out).read_all().to_pylist()) == (0, wanted)
 
 
-def test_queries_may_be_in_another_dialect(sales):
+def test_queries_may_be_in_another_dialect(run, sales):
     query = "SELECT `shop`, count(*) DIV 2 AS half, 7 / 2 AS exact FROM sales GROUP BY shop ORDER BY shop"
     code, out, err = run("--table", f"sales={sales}", "--dialect", "spark", "--format", "json", "-e", query)
     wanted = [{"shop": "a", "half": 1, "exact": 3.5}, {"shop": "b", "half": 0, "exact": 3.5}]
@@ -60,7 +78,7 @@ def test_queries_may_be_in_another_dialect(sales):
     assert "no dialect 'oracle'; there are drey, duckdb, postgres" in err
 
 
-def test_rows_as_json_are_json():
+def test_rows_as_json_are_json(run):
     _, out, _ = run("--format", "json", "-e", "SELECT 'nan'::DOUBLE AS x, [1.5, 'inf'::DOUBLE] AS l")
     assert out == '{"x": null, "l": [1.5, null]}\n'
 
@@ -75,15 +93,15 @@ def test_statements_of_a_file_and_of_a_pipe_follow_each_other(sales, tmp_path):
         SELECT count(*) AS n FROM '{tmp_path / "sales.parquet"}' AS s;
     """
     (tmp_path / "report.sql").write_text(statements)
-    code, out, err = run("-f", tmp_path / "report.sql")
+    code, out, err = run_process("-f", tmp_path / "report.sql")
     assert (code, err) == (0, "")
     assert out.splitlines()[:3] == ["totals", "shop  string", "total  double"]
     assert out.splitlines()[-2].strip() == "3"
     (tmp_path / "out.csv").rename(tmp_path / "first")
-    assert run("-f", "-", text=statements)[:2] == (0, out)
+    assert run_process("-f", "-", text=statements)[:2] == (0, out)
 
 
-def test_a_plan_is_explained_and_nothing_runs(sales):
+def test_a_plan_is_explained_and_nothing_runs(run, sales):
     code, out, _ = run("--table", f"sales={sales}", "-e", f"EXPLAIN {QUERY}")
     assert code == 0
     assert "aggregate by shop" in out
@@ -101,16 +119,18 @@ def test_a_plan_is_explained_and_nothing_runs(sales):
         (("--table", "a=nowhere.parquet", "-e", "SELECT 1 AS a"), "nowhere.parquet"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line_and_ends_with_one(words, said, tmp_path):
+def test_what_is_wrong_is_said_in_a_line_and_ends_with_one(run, words, said, tmp_path):
     code, _, err = run(*words, cwd=tmp_path)
     assert code == 1
-    assert said in err
-    assert len(err.splitlines()) == 1
+    first, *excerpt = err.splitlines()
+    assert said in first
+    assert len(excerpt) == (2 if "sql: line" in said else 0)
 
 
-def test_rows_are_kept_under_a_name_and_written_with_options(sales, tmp_path):
+def test_rows_are_kept_under_a_name_and_written_with_options(run, sales, tmp_path):
     statements = f"""
         CREATE TABLE dear AS SELECT * FROM '{sales}' WHERE price > 1.5;
+        CREATE TABLE IF NOT EXISTS dear AS SELECT 1;
         CREATE OR REPLACE TABLE dear AS SELECT shop, price * 2 AS price FROM dear;
         COPY dear TO '{tmp_path / "out.csv"}' (DELIMITER ';', HEADER false);
         SELECT sum(price) AS total FROM dear;
@@ -121,7 +141,7 @@ def test_rows_are_kept_under_a_name_and_written_with_options(sales, tmp_path):
     assert sorted(written.split()) == ["a;6", "b;4"]
 
 
-def test_a_copy_makes_folders_of_partitions_and_adds_to_them(sales, tmp_path):
+def test_a_copy_makes_folders_of_partitions_and_adds_to_them(run, sales, tmp_path):
     copy = f"COPY (SELECT shop, price FROM '{sales}') TO '{tmp_path / 'out'}' (FORMAT parquet, PARTITION_BY (shop)"
     code, _, err = run("-e", f"{copy}); {copy}, MODE append); SELECT count(*) AS n FROM '{tmp_path / 'out'}'")
     assert (code, err) == (0, "")
@@ -131,7 +151,7 @@ def test_a_copy_makes_folders_of_partitions_and_adds_to_them(sales, tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".csv", ".json", ".orc", ".arrow", ""])
-def test_rows_are_inserted_by_their_places_and_types(tmp_path, ending):
+def test_rows_are_inserted_by_their_places_and_types(run, tmp_path, ending):
     path, file_format = tmp_path / f"out{ending}", {"": "parquet", ".arrow": "ipc"}.get(ending, ending[1:])
     begin = f"COPY (SELECT 'a' AS name, 1 AS n) TO '{path}' (FORMAT {file_format}); INSERT INTO '{path}' SELECT 'b', 2"
     code, out, err = run("-e", f"{begin}; SELECT name, n FROM '{path}' ORDER BY n", "--format", "csv")
@@ -140,7 +160,7 @@ def test_rows_are_inserted_by_their_places_and_types(tmp_path, ending):
     assert (code, "the query has 1 columns, there are 2: name, n" in err) == (1, True)
 
 
-def test_inserted_values_are_cast_as_casts_of_sql_do(tmp_path):
+def test_inserted_values_are_cast_as_casts_of_sql_do(run, tmp_path):
     path = tmp_path / "out"
     made = f"COPY (SELECT 1::int AS n, 1.5::decimal(5, 1) AS d) TO '{path}' (FORMAT parquet)"
     inserts = f"INSERT INTO '{path}' SELECT 2.7, 2.75; INSERT INTO '{path}' SELECT 2.5::double, 7"
@@ -150,16 +170,16 @@ def test_inserted_values_are_cast_as_casts_of_sql_do(tmp_path):
 
 def test_an_error_has_its_place_in_the_file(tmp_path):
     (tmp_path / "f.sql").write_text("SELECT 1;\n\n-- a comment\nSELECT 2;\nSELECT n\nFROM naton;\n")
-    code, _, err = run("-f", str(tmp_path / "f.sql"))
+    code, _, err = run_process("-f", str(tmp_path / "f.sql"))
     assert (code, "line 6, column 6: no table naton" in err) == (1, True)
 
 
-def test_a_path_that_is_nearly_one_is_named(tmp_path, sales):
+def test_a_path_that_is_nearly_one_is_named(run, tmp_path, sales):
     code, _, err = run("-e", f"FROM '{str(sales)[:-1]}'")
     assert (code, f"did you mean '{sales}'?" in err) == (1, True)
 
 
-def test_rows_are_inserted_into_folders_of_partitions(tmp_path):
+def test_rows_are_inserted_into_folders_of_partitions(run, tmp_path):
     path = tmp_path / "out"
     made = f"COPY (SELECT 1 AS n, 'x' AS k) TO '{path}' (FORMAT parquet, PARTITION_BY (k))"
     code, out, err = run(
@@ -181,9 +201,16 @@ def test_rows_are_inserted_into_folders_of_partitions(tmp_path):
         ("COPY (SELECT 1 AS x) TO 'out.csv' (PARTITION_BY (x))", "partition_by has all columns"),
         ("COPY (SELECT 1 AS x) TO 'out.parquet' (HEADER)", "parquet has no option HEADER"),
         ("COPY (SELECT 1 AS x) TO 'out.parquet' (a = b)", "not of the form"),
+        ("COPY (SELECT 1 AS x) TO 'out.csv' (HEADER maybe)", "HEADER maybe: it takes true or false"),
+        ("COPY (SELECT 1 AS x) TO 'out.csv' (OVERWRITE maybe)", "OVERWRITE maybe: it takes true or false"),
+        ("COPY (SELECT 1 AS x) TO 'out.csv' (PARTITION_BY)", "PARTITION_BY true: it takes a value"),
+        ("COPY SELECT 1 AS x TO 'out.csv'", "COPY is not complete, or another; write COPY (query) TO 'path'"),
+        (" CREATE VIEW t AS", "line 1, column 2: CREATE is not complete, or another; write CREATE VIEW name AS query"),
+        ("CREATE TABLE t (x INT)", "write CREATE VIEW name AS query, CREATE TABLE name AS query, or CREATE MACRO"),
+        ("DROP SCHEMA t", "DROP is not complete, or another; write DROP VIEW name, DROP TABLE name"),
     ],
 )
-def test_what_a_statement_may_not_say(text, said, tmp_path):
+def test_what_a_statement_may_not_say(run, text, said, tmp_path):
     code, out, err = run("-e", text, cwd=tmp_path)
     assert (code, out) == (1, "")
     assert said in err

@@ -97,6 +97,7 @@ def test_a_terminal_and_a_script_show_nothing(kernel, monkeypatch):
     assert not kernel.displays
 
 
+@pytest.mark.thorough
 def test_a_display_that_fails_does_not_touch_the_job(kernel):
     def refuse(*_arguments, **_named):
         raise RuntimeError("no page")

@@ -103,7 +103,8 @@ def test_a_value_that_does_not_fit_names_key_origin_and_reason(key, value, text)
     assert str(caught.value).startswith(f"{key} (script)")
 
 
-def test_values_are_typed_and_travel_as_text():
+def test_values_are_typed_and_travel_as_text(monkeypatch):
+    monkeypatch.delenv("DREY_PARALLELISM_MAX_PER_PROCESSOR")
     configuration = load_configuration({"taskmanager.memory.managed.size": "16mb", "debug.force-spill": True})
     assert configuration.get(MANAGED_SIZE) == 16 << 20
     assert configuration.get(SEGMENT_SIZE) == 32768

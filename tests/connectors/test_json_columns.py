@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 
 import pyarrow as pa
 import pytest
@@ -125,12 +126,15 @@ def test_ordinary_lines_are_read_as_arrow_reads_them(rows, style, ascii_only, en
 
 
 SOME = [*SCHEMA.names[:5], "struct", "map"]
+#: numbers that are zero, and that Arrow's reader finds too big
+ZERO_TIMES_MUCH = re.compile(rb"[:\[ ]-?0(\.0*)?[eE]\+?\d{3}")
 BROKEN = st.sampled_from([*b'{}[]",:\\ntfu0-1.eE \x00\x1f\n\r\xc3\xa9', *b"aull"])
 
 
 @given(ROWS, st.lists(st.tuples(st.integers(0, 400), st.integers(0, 2), BROKEN), max_size=3))
 @example([{"text": "a"}], [(8, 0, ord(","))])
 @example([{"whole": 1}], [(9, 0, ord("0"))])
+@example([{"real": 0.375}], [(9, 1, ord("e"))])
 def test_lines_that_are_damaged_are_read_as_arrow_reads_them_or_left_to_it(rows, changes):
     schema = pa.schema([SCHEMA.field(name) for name in SOME])
     block = bytearray(as_lines(rows))
@@ -139,7 +143,11 @@ def test_lines_that_are_damaged_are_read_as_arrow_reads_them_or_left_to_it(rows,
         block[begin : begin + length] = bytes([byte])
     found = natively(bytes(block), schema)
     if found is not None:
-        assert_same(found, by_arrow(bytes(block), schema))
+        wanted = by_arrow(bytes(block), schema)
+        if wanted is None:
+            assert ZERO_TIMES_MUCH.search(block)
+        else:
+            assert_same(found, wanted)
 
 
 SIGNS = [*',:{}[]"-0\\ \n', '"a"', '"b"', '"\\u0061"', '"\\ud83d"']

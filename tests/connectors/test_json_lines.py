@@ -79,6 +79,17 @@ def test_what_a_line_is_does_not_depend_on_where_blocks_and_splits_end(tmp_path_
     assert read(splits, data.draw(st.sampled_from([1, 5, 20, 1 << 20]))) == read(spec.splits, 1 << 20)
 
 
+@pytest.mark.parametrize("block_bytes", [1, 5, 20, 1 << 20])
+def test_an_object_over_lines_ends_blocks_later(tmp_path, block_bytes):
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{}\n{"a":2,"x":[\n{"a":1}\n\n]}\n{"a":3}\n')
+    spec, _, _ = json_source(path, SCHEMA, on_bad_row="skip")
+    reader = JsonReader(spec, spec.splits, block_bytes)
+    assert [row["a"] for batch in reader for row in batch.to_pylist()] == [None, 3]
+    assert reader.bad_rows == 1
+    reader.close()
+
+
 def test_a_line_that_broke_off_makes_no_object_of_good_lines(monkeypatch):
     lines = [b'{"a":1,"b":[', b'{"a":2}', b'"b":[]}', b'{"a":3,"b":[', b'{"a":4}', b"]}", b"{}"]
     assert objects_over_lines(lines) == [(3, 5)]

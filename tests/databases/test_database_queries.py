@@ -39,6 +39,9 @@ def test_names_and_texts_stay_in_their_quotes():
     [
         ("orders", '"orders"'),
         ("sales.Orders", '"sales"."Orders"'),
+        ('"my schema"."a.b"', '"my schema"."a.b"'),
+        ('sales."say ""x"""', '"sales"."say ""x"""'),
+        ('"a" "b"', '(\n"a" "b"\n)'),
         (" SELECT 1 AS n ; ", "(\nSELECT 1 AS n\n)"),
         ("SELECT 1 -- one", "(\nSELECT 1 -- one\n)"),
     ],

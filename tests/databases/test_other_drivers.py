@@ -8,7 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from engine import Environment, col
-from engine.databases.database_connection import connected, kept_apart, needs_password
+from engine.databases import database_connection
+from engine.databases.database_connection import _full, connected, kept_apart, needs_password, open_connection
 from engine.errors import ConfigurationError, DataError, ResourceError, SchemaError
 from tests.databases.flight_sql_server import PASSWORD, USER, flight_sql
 
@@ -85,9 +86,9 @@ def test_types_without_values_are_refused_with_a_cast(place):
     [
         ("duckdb", "/a b/c.duckdb", "adbc:duckdb:/a b/c.duckdb"),
         ("flightsql", "grpc+tls://host:31337/x", "adbc:flightsql:grpc+tls://host:31337/x"),
-        ("flightsql", "grpc://me:pw@host:1", "adbc:flightsql:grpc://host:1"),
-        ("flightsql", "grpc://host:1?adbc.flight.sql.authorization_header=pw", "adbc:flightsql:grpc://host:1"),
-        ("snowflake", "me:pw@account/db", "adbc:snowflake:hidden-2b63c1d1"),
+        ("flightsql", "grpc://me:pw@host:1", "adbc:flightsql:grpc://host:1#hidden-"),
+        ("flightsql", "grpc://host:1?adbc.flight.sql.authorization_header=pw", "adbc:flightsql:grpc://host:1#hidden-"),
+        ("snowflake", "me:pw@account/db", "adbc:snowflake:hidden-"),
         ("/lib/libodd.so", "Server=h;Pwd=pw;", "adbc:/lib/libodd.so:hidden-"),
         ("flightsql", "env:NAME", "adbc:flightsql:env:NAME"),
     ],
@@ -98,6 +99,29 @@ def test_secrets_of_places_are_not_shown(driver, uri, shown):
     assert ("hidden-" in found) == ("hidden-" in shown)
     assert "pw" not in found
     assert needs_password(found) == ("pw" in uri)
+
+
+def test_places_that_differ_in_what_is_not_shown_are_two_places():
+    # The same host, and two databases of it.
+    ours, theirs = (kept_apart(f"grpc://host:1/?database={name}", "flightsql") for name in ("ours", "theirs"))
+    assert ours != theirs
+    assert ours == kept_apart("grpc://host:1/?database=ours", "flightsql")
+    assert _full(ours).endswith("database=ours")
+
+
+@pytest.mark.parametrize("shown", ["hidden-0763440d", "a;b", "grpc://host:1#hidden-0763440d"])
+def test_what_is_shown_in_place_of_a_place_is_never_connected_to(shown, monkeypatch, tmp_path):
+    pytest.importorskip("duckdb")
+    pytest.importorskip("adbc_driver_manager")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(database_connection, "_FULL", {})
+    place = kept_apart(shown, "duckdb") if shown == "a;b" else f"adbc:duckdb:{shown}"
+    monkeypatch.setattr(database_connection, "_FULL", {})
+    with pytest.raises(ConfigurationError, match="does not know the place"):
+        open_connection(place)
+    with Environment() as env, pytest.raises(ConfigurationError, match="does not know the place"):
+        env.read_database("t", "hidden-0763440d", driver="duckdb")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_errors_have_no_secrets():

@@ -123,6 +123,16 @@ def test_names_are_quoted(env, place):
     assert sorted(map(tuple, found.collect())) == [(1, "x", 0.5, b""), (2, "y", 1.5, b"\0")]
 
 
+def test_a_name_in_quotes_may_have_a_dot(env, place):
+    uri, table = place
+    name = f'"{table}.of ""ours"""'
+    written(env, (uri, name), pa.table({"i": [1]}))
+    written(env, (uri, name), pa.table({"i": [2]}), mode="append")
+    assert sorted(map(tuple, env.read_database(name, uri).collect())) == [(1,), (2,)]
+    with pytest.raises(ConfigurationError, match="a name with a dot is in quotes"):
+        written(env, (uri, f"{table}.of.ours"))
+
+
 def test_a_job_that_fails_leaves_the_table_as_it_was(env, place):
     uri, table = place
     written(env, place)

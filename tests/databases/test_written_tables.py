@@ -35,7 +35,10 @@ def test_tables_of_attempts_have_names_of_their_own():
 def test_tables_are_named_with_or_without_a_schema():
     assert named_table("t") == ("", "t")
     assert named_table("s.t") == ("s", "t")
-    for wrong in ("", "a.b.c", ".t", "s."):
+    assert named_table('"a.b"') == ("", "a.b")
+    assert named_table('s."say ""t"""') == ("s", 'say "t"')
+    assert named_table('a "b" c') == ("", 'a "b" c')
+    for wrong in ("", "a.b.c", ".t", "s.", '"a', '"a"b', '"".t'):
         with pytest.raises(ConfigurationError, match=r"name a table, or schema\.table"):
             named_table(wrong)
 

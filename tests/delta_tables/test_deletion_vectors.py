@@ -10,6 +10,7 @@ from engine.delta_tables import table_commit
 from engine.delta_tables.deletion_vectors import NewVectors, encoded, rows_of
 from engine.errors import DataError, EngineError
 from engine.ids import JobId
+from tests.delta_tables.second_checkpoint import replace_log
 
 deltalake = pytest.importorskip("deltalake")
 pyroaring = pytest.importorskip("pyroaring")
@@ -48,6 +49,26 @@ def source(env, **columns):
 def actions(place, version, kind):
     lines = (place / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
     return [action for line in lines for word, action in json.loads(line).items() if word == kind]
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet", "classic"])
+def test_rows_change_behind_a_checkpoint_of_the_second_kind(env, tmp_path, kind):
+    place = table_at(tmp_path / "t", {"k": [1, 2, 3]}, {"k": [11, 12, 13]}, {"k": [21, 22, 23]})
+    # a vector that the checkpoint has
+    env.sql(f'DELETE FROM delta."{place}" WHERE k = 3')
+    content = place / "_delta_log" / f"{3:020d}.json"
+    lines = [json.loads(line) for line in content.read_text().splitlines()]
+    (gone,) = [line["remove"]["path"] for line in lines if "remove" in line]
+    content.write_text("".join(json.dumps(line) + "\n" for line in lines if "remove" not in line))
+    first = place / "_delta_log" / f"{0:020d}.json"
+    kept = [line for line in first.read_text().splitlines() if json.loads(line).get("add", {}).get("path") != gone]
+    first.write_text("\n".join(kept))
+    replace_log(place, kind)
+    env.sql(f'DELETE FROM delta."{place}" WHERE k IN (1, 12)')
+    source(env, k=[22, 30]).merge_into(delta(str(place)), "k")
+    found = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(place)).execute("SELECT k FROM t ORDER BY k")
+    assert pa.table(found)["k"].to_pylist() == [2, 11, 13, 21, 22, 23, 30]
+    assert env.read_delta(place).sort("k").to_arrow()["k"].to_pylist() == [2, 11, 13, 21, 22, 23, 30]
 
 
 def test_the_bytes_of_a_vector(tmp_path):

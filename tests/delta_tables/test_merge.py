@@ -120,6 +120,28 @@ def test_two_rows_of_the_source_for_one_are_an_error(env, tmp_path):
     assert rows.filter(col("id") == 3).merge_into(delta(place), ["id", "k"])[:3] == (2, 0, 0)
 
 
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_an_error_of_a_clause_shows_the_clause_alone(env, tmp_path, vectors):
+    place, properties = str(tmp_path / "t"), {"delta.enableDeletionVectors": vectors}
+    env.from_arrow(pa.table({"id": [1, 2], "v": [1, 2], "s": ["1", "a"]})).write_delta(place, properties=properties)
+    env.execute()
+    changes = source(env, id=[2, 3], v=[0, 0], s=["x", "y"])
+    for clause, words in (
+        (
+            col("target.v") // col("source.v"),
+            "col('target.v') // col('source.v'): divide by zero; in a row with target.v=2",
+        ),
+        (col("source.s"), "cast(col('source.s') as int64): Failed to parse string: 'x'"),
+    ):
+        with pytest.raises(DataError) as caught:
+            changes.merge_into(delta(place), on="id", when_matched={"set": {"v": clause}}, when_not_matched="ignore")
+        said = str(caught.value).splitlines()[0]
+        assert said.startswith(words)
+        assert "merge action" not in said and "in source" not in said
+    with pytest.raises(SchemaError, match=r"the source has no column 'nope'; it has \['id', 'v', 's'\]"):
+        changes.merge_into(delta(place), on="id", when_matched={"set": {"v": col("source.nope")}})
+
+
 def test_partitions_and_new_partitions(env, tmp_path):
     rows = {"id": [1, 2, 3], "p": ["a b", "x/y", None], "v": [1, 2, 3]}
     place = table_at(tmp_path / "t", rows, partition_by=["p"])
@@ -192,7 +214,8 @@ def test_words(env, tmp_path):
         ({"on": "id", "when_matched": {"set": {}, "when": 1}}, ConfigurationError, "a dict has"),
         ({"on": "id", "when_matched": {"set": {"w": 1}}}, SchemaError, "the table has no column 'w'"),
         ({"on": "id", "when_matched": {"set": {"v": col("v")}}}, SchemaError, "both sides have a column 'v'"),
-        ({"on": "id", "when_not_matched": {"values": {"v": col("target.x")}}}, SchemaError, "no side has"),
+        ({"on": "id", "when_not_matched": {"values": {"v": col("target.x")}}}, SchemaError, "table has no column 'x'"),
+        ({"on": "id", "when_not_matched": {"values": {"v": col("x")}}}, SchemaError, "no side has"),
     ]:
         with pytest.raises(error, match=match):
             rows.merge_into(delta(place), **arguments)

@@ -4,6 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import Environment, delta
+from engine.errors import ConfigurationError
 from tests.delta_tables.test_merge import rows_of, table_at
 
 deltalake = pytest.importorskip("deltalake")
@@ -48,3 +49,9 @@ def test_rows_that_are_added_meanwhile_stay(env, tmp_path, monkeypatch):
     monkeypatch.setattr(table_commit, "_committed", late)
     assert env.optimize(delta(place)) == (2, 1, 3)
     assert [row["id"] for row in rows_of(place)] == [1, 2, 3]
+
+
+def test_no_size_of_files_is_told(env, tmp_path):
+    place = table_at(tmp_path / "t", {"id": [1]}, {"id": [2]})
+    with pytest.raises(ConfigurationError, match="optimize: target_file_size='0': give a size"):
+        env.optimize(delta(place), target_file_size="0")

@@ -15,7 +15,7 @@ from engine.commit.targets import target_named
 from engine.delta_tables.table_commit import opened
 from engine.delta_tables.table_write import TableWrite, encoded
 from engine.dispatcher.orphans import find_orphans, remove_orphan
-from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import ConfigurationError, DataError, EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.ids import JobId
 from tests.delta_tables.test_read_delta import MOMENT, PARTITIONS, UGLY, all_types, sorted_rows
 
@@ -144,6 +144,23 @@ def test_what_a_writer_must_do_is_not_left_out(env, tmp_path):
     deltalake.DeltaTable(place).alter.add_constraint({"positive": "b > 0"})
     with pytest.raises(NotYetSupportedError, match=r"delta\.constraints\.positive"):
         env.from_arrow(pa.table({"a": [1], "b": [-2]})).write_delta(place, mode="append")
+
+
+def test_no_null_gets_into_a_column_that_has_none(env, tmp_path):
+    """It may be one of many, of which the log has no statistics, or one of partitions."""
+    place = tmp_path / "t"
+    names = [f"c{number}" for number in range(40)]
+    fields = [pa.field(name, pa.int64(), nullable=name not in ("c1", "c39")) for name in names]
+    rows = pa.table({name: [7] for name in names}, schema=pa.schema(fields))
+    deltalake.write_deltalake(place, rows, partition_by=["c1"])
+    for name in ("c1", "c39"):
+        lacking = pa.table({each: pa.array([None if each == name else 7], pa.int64()) for each in names})
+        with pytest.raises(EngineError, match=f"column '{name}' has nulls, and none may be in it"):
+            written(env, lacking, place, mode="append")
+        for where in ("", " WHERE c2 = 7"):
+            with pytest.raises(EngineError, match=f"column '{name}' has nulls, and none may be in it"):
+                env.sql(f'UPDATE delta."{place}" SET {name} = nullif(c0, 7){where}')
+    assert rows_of(place, names) == rows.to_pylist()
 
 
 def test_words(env, tmp_path):
@@ -309,3 +326,13 @@ def test_writers_at_once_lose_nothing(tmp_path):
         facts = list(threads.map(lambda decision: publish(decision)[0].facts, decisions))
     assert sorted(each["version"] for each in facts) == list(range(1, 13))
     assert deltalake.DeltaTable(place).count() == 24
+
+
+def test_nanoseconds_are_told_and_may_be_dropped(env, tmp_path):
+    rows = env.from_arrow(pa.table({"t": pa.array([1_001], pa.timestamp("ns"))}))
+    rows.write_delta(tmp_path / "t")
+    with pytest.raises(DataError, match=r'would lose data.* write \.dt\.truncate\("microsecond"\).* t=Timestamp'):
+        env.execute()
+    rows.select(t=col("t").dt.truncate("microsecond")).write_delta(tmp_path / "t")
+    env.execute()
+    assert deltalake.DeltaTable(tmp_path / "t").to_pyarrow_table()["t"].cast("int64").to_pylist() == [1]

@@ -14,10 +14,13 @@ from engine import Environment
 from engine.dataframes import translator
 from engine.graph.expression import Call
 from engine.graph.function_table import FUNCTION_TABLE
-from engine.graph.plan import SAID, Operator
+from engine.graph.plan import Operator
+from engine.graph.said_operators import SAID
 from engine.lowering.logical_node import LogicalNode, reachable
-from engine.sql.function_guide import GUIDE
-from tests.sql.function_rows import AGGREGATES, TABLE, VALUES, WINDOWS
+from engine.sql_values.function_guide import GUIDE
+from tests.sql.function_columns import TABLE
+from tests.sql.function_rows import VALUES
+from tests.sql.group_function_rows import AGGREGATES, WINDOWS
 
 _OPERATORS = (
     "i + j < 3",

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from engine import DataSet, Environment
-from engine.api.string_expressions import StringExpressions
-from engine.api.time_expressions import TimeExpressions
+from engine.column_expressions.string_expressions import StringExpressions
+from engine.column_expressions.time_expressions import TimeExpressions
 from tests.docs.pages import FOLDER, GENERATED, PAGES, anchors_of, blocks_of, relative, without_code
 from tests.tidy.imports import ROOT
 

@@ -9,7 +9,9 @@ from engine.entrypoint.places import Places, home_folder
 from engine.entrypoint.storage_places import history_folder, shared_folder, storage_places
 from engine.errors import ConfigurationError
 from engine.storage import file_systems
+from engine.storage.store_client import use_store_settings
 from tests.storage.memory import MemoryStore
+from tests.storage.store_servers import s3rver
 from tests.test_private_folder import of_another
 
 STORAGE = "high-availability.storageDir"
@@ -88,3 +90,15 @@ def test_a_store_needs_a_quorum_and_is_asked_whether_it_is_there(places, tmp_pat
     monkeypatch.setattr(store, "require_conditions", refused)
     with pytest.raises(ConfigurationError, match=r"storageDir: memory.*used: access is denied .*request 5"):
         storage_places(configured(**told), places, tmp_path / "own")
+
+
+def test_a_store_that_ignores_conditions_is_refused_before_the_jobmanager_leads(places, tmp_path):
+    with s3rver() as server:
+        use_store_settings(server.settings)
+        told = {STORAGE: "s3://data/ha", **server.settings}
+        with pytest.raises(
+            ConfigurationError, match=r"storageDir: s3://data/ha/default .*ignores the conditions of puts"
+        ):
+            storage_places(configured(**told), places, tmp_path / "own")
+        assert list(file_systems.file_system_of("s3://data").objects.below("s3://data")) == []
+    use_store_settings({})

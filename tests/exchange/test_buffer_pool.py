@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -146,6 +149,43 @@ def test_a_waiting_request_gets_what_another_pool_gives_back(world: World) -> No
     world.join()
     for buffer in [*mine, *got]:
         buffer.recycle()
+
+
+def test_what_is_given_back_wakes_those_who_may_have_it_and_not_all_who_wait(world: World) -> None:
+    count, turns = 12, 150
+    network = NetworkBufferPool(count + 1, 4096)
+    pools = [network.local_pool(1, 1) for _ in range(count)]
+    held = [pool.request(0) for pool in pools]
+    others: list[int] = []
+
+    def wait_for_one(pool: LocalBufferPool) -> None:
+        others.append(threading.get_native_id())
+        buffer = pool.request(-1)
+        assert buffer is not None
+        buffer.recycle()
+
+    for pool in pools:
+        world.run(partial(wait_for_one, pool))
+    while not all(pool.is_waiting for pool in pools):
+        time.sleep(0.001)
+    before = sum(map(times_asleep, others))
+    busy = network.local_pool(1, 1)
+    for _ in range(turns):
+        take(busy, 1)[0].recycle()
+        time.sleep(0)
+    # They look by themselves now and then, which is told apart from being woken by each of the turns.
+    assert sum(map(times_asleep, others)) - before < turns * count / 4
+    for buffer in held:
+        buffer.recycle()
+    world.join()
+    assert not world.failures
+    network.close()
+
+
+def times_asleep(thread_id: int) -> int:
+    """Return how often a thread of this process has gone to sleep."""
+    lines = Path(f"/proc/self/task/{thread_id}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("voluntary_ctxt_switches")).split()[1])
 
 
 def test_closing_a_pool_wakes_its_waiter_with_a_cancellation(world: World) -> None:

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 from engine.exchange.input_gate import NOTHING_YET, InputGate
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
-from tests.exchange.world import BLOCKING, NO_SCHEMA, PIPELINED, World, descriptor, partition_id
+from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
+from tests.exchange.world import BLOCKING, World, descriptor, partition_id
 
 SCHEMA = pa.schema([("k", pa.int64())])
 
 
-def ordered_gate(world: World, partitions: list[Any], result_type: Any = PIPELINED) -> InputGate:
+def ordered_gate(world: World, partitions: list[Any]) -> InputGate:
     channels = tuple(InputChannelDescriptor(each.id, PartitionLocation.LOCAL, 0) for each in partitions)
-    return InputGate(InputGateDescriptor(0, NO_SCHEMA, result_type, channels, in_order=True), world.manager)
+    return InputGate(channels, world.manager, in_order=True)
 
 
 def write(world: World, partition: Any, keys: list[int], pause_s: float = 0.0) -> None:
@@ -68,7 +68,7 @@ def test_blocking_results_are_read_in_order_too(world: World) -> None:
     ]
     for index in (2, 0, 1):
         write(world, partitions[index], [index] * 3)
-    gate = ordered_gate(world, partitions, BLOCKING)
+    gate = ordered_gate(world, partitions)
     pages = []
     while (page := gate.next()) is not None:
         pages.append(gate._turn)

@@ -21,8 +21,8 @@ from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET, InputGate
 from engine.exchange.page_reader import gate_batches
 from engine.exchange.partition_life import PartitionState
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
-from tests.exchange.world import BLOCKING, NO_SCHEMA, PIPELINED, World, descriptor, partition_id
+from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
+from tests.exchange.world import BLOCKING, World, descriptor, partition_id
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
 
@@ -163,7 +163,7 @@ def channel(location: PartitionLocation, address: str = "") -> InputChannelDescr
 def test_a_remote_channel_is_refused_by_name(world: World) -> None:
     remote = channel(PartitionLocation.REMOTE, "host:1234")
     with pytest.raises(NotYetSupportedError, match="host:1234"):
-        InputGate(InputGateDescriptor(0, NO_SCHEMA, PIPELINED, (remote,)), world.manager)
+        InputGate((remote,), world.manager)
 
 
 @pytest.mark.parametrize("kind", ["FORWARD", "GLOBAL"])

@@ -79,8 +79,9 @@ def test_an_error_that_is_no_end_stays_what_it_is(error: type[BaseException]) ->
         raise error("x")
 
 
-def test_an_error_from_below_stays_while_the_partition_is_produced() -> None:
-    with pytest.raises(PartitionReleasedError, match="queue"), life_in(PRODUCING):
+@pytest.mark.parametrize("state", [PRODUCING, FINISHED])
+def test_an_error_from_below_stays_while_the_partition_is_produced_or_ends(state: PartitionState) -> None:
+    with pytest.raises(PartitionReleasedError, match="queue"), life_in(state):
         raise PartitionReleasedError("the queue is closed")
 
 

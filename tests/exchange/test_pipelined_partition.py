@@ -7,7 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from engine.errors import IllegalTransitionError, TaskCancelledError
+from engine.errors import IllegalTransitionError, PartitionReleasedError, TaskCancelledError
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.partition_life import PartitionState
 from engine.exchange.ready_queue import ReadyQueue
@@ -43,6 +43,14 @@ def test_the_last_consumed_subpartition_releases_a_pipelined_partition(world: Wo
     assert world.manager.find(partition.id) is None
     with pytest.raises(IllegalTransitionError, match=r"^All references released\.$"):
         partition.on_consumed_subpartition()
+
+
+def test_a_producer_that_ends_when_its_consumer_has_gone_hears_that(world: World) -> None:
+    partition = world.partition(descriptor(2))
+    view = partition.create_view(1, ReadyQueue(1), 0)
+    view.release()
+    with pytest.raises(PartitionReleasedError):
+        partition.finish()
 
 
 def test_consuming_a_released_partition_changes_nothing(world: World) -> None:

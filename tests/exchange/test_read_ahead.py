@@ -97,7 +97,7 @@ def test_while_one_file_stands_still_the_neighbours_get_all_they_ask_for(
     disk.is_cold = is_cold
     slow, *others = stored(world, 3, [batch_of(1000 * number, 1000) for number in range(10)])
     disk.slow_file = slow.data._file
-    gates = [world.gate([partition.id], 0, BLOCKING) for partition in (slow, *others)]
+    gates = [world.gate([partition.id], 0) for partition in (slow, *others)]
     assert gates[0].poll(0) is NOTHING_YET
     until(lambda: world.far_plane.server._servers, "the connection")
     got = [count_pages(gate) for gate in gates[1:]]
@@ -120,7 +120,7 @@ def test_beside_a_slow_file_a_neighbour_keeps_its_rate_in_frames(
     blocks = len(slow.data._file.entries[0])
     assert blocks > 5
     disk.slow_file = slow.data._file
-    slow_gate, fast_gate = (world.gate([partition.id], 0, BLOCKING) for partition in (slow, fast))
+    slow_gate, fast_gate = (world.gate([partition.id], 0) for partition in (slow, fast))
     counts = {"slow": 0, "fast": 0}
 
     def read_slow() -> None:
@@ -149,10 +149,10 @@ def test_a_reader_may_leave_while_its_file_stands_still(world: RemoteWorld, monk
     disk = Disk(monkeypatch)
     slow, other = stored(world, 2, BATCHES)
     disk.slow_file = slow.data._file
-    gate = world.gate([slow.id], 0, BLOCKING)
+    gate = world.gate([slow.id], 0)
     assert gate.poll(0) is NOTHING_YET
     gate.close()
-    gate = world.gate([other.id], 0, BLOCKING)
+    gate = world.gate([other.id], 0)
     assert rows_of(gate_batches(gate, SCHEMA)) == rows_of(BATCHES)
     gate.close()
     disk.let_go.release()
@@ -167,7 +167,7 @@ def test_damage_that_another_process_finds_names_the_partition_to_its_reader(
     stored_one.data._file.path.write_bytes(content)
     for is_cold in (False, True):
         Disk(monkeypatch).is_cold = is_cold
-        gate = world.gate([stored_one.id], 0, BLOCKING)
+        gate = world.gate([stored_one.id], 0)
         with pytest.raises(ResourceError, match=r"CorruptBlockError: .* at offset") as caught:
             count_pages(gate)
         assert caught.value.partition == stored_one.id

@@ -94,7 +94,7 @@ def test_one_very_wide_row_at_a_time_is_put_together(
             produce(side, partition, 1000 * producer)
         if result_type is BLOCKING:
             side.join()
-        gate = (world if is_remote else world.near).gate(identities, result_type=result_type)
+        gate = (world if is_remote else world.near).gate(identities)
         world.run(lambda gate=gate, keys=found[number]: read(gate, keys))
     world.join()
     expected = sorted(1000 * producer + row for producer in range(PRODUCERS) for row in range(ROWS))

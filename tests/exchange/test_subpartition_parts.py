@@ -19,9 +19,9 @@ from engine.exchange.input_gate import InputGate
 from engine.exchange.page_reader import gate_batches
 from engine.exchange.partition_file import PartitionFile
 from engine.exchange.ready_queue import ReadyQueue
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
+from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
 from engine.graph.subpartition_share import PARTS, SubpartitionShare, are_complete, whole_share
-from tests.exchange.world import BLOCKING, NO_SCHEMA, PIPELINED, World, descriptor, partition_id
+from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor, partition_id
 from tests.transport.remote_world import RemoteWorld
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
@@ -134,8 +134,7 @@ def test_parts_come_from_another_process_as_from_this_one(tmp_path: Path) -> Non
         )
         per_part = []
         for channel in channels:
-            described = InputGateDescriptor(0, NO_SCHEMA, BLOCKING, (channel,))
-            gate = InputGate(described, world.near.manager, reads=world.reads(1) if is_far else None)
+            gate = InputGate((channel,), world.near.manager, reads=world.reads(1) if is_far else None)
             per_part.append([key for batch in gate_batches(gate, SCHEMA) for key in batch["k"].to_pylist()])
             gate.close()
         got.append(per_part)

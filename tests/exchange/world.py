@@ -19,7 +19,6 @@ from engine.exchange.record_writer import RecordWriter
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.graph.deployment import (
     InputChannelDescriptor,
-    InputGateDescriptor,
     PartitionLocation,
     ResultPartitionDescriptor,
 )
@@ -83,11 +82,10 @@ class World:
         self,
         partitions: Sequence[ResultPartitionId],
         subpartition: int = 0,
-        result_type: Any = PIPELINED,
         **options: Any,
     ) -> InputGate:
         channels = tuple(InputChannelDescriptor(p, PartitionLocation.LOCAL, subpartition) for p in partitions)
-        return InputGate(InputGateDescriptor(0, NO_SCHEMA, result_type, channels), self.manager, **options)
+        return InputGate(channels, self.manager, **options)
 
     def run(self, work: Callable[[], None]) -> threading.Thread:
         def guarded() -> None:

@@ -3,11 +3,12 @@
 import datetime
 import functools
 import time
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from engine import col, interval, lit
+from engine import col, interval, lit, when
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
 from engine.expressions.evaluate import evaluate
@@ -116,6 +117,36 @@ def test_schemas_survive_the_way_into_a_plan_and_back():
     assert [column.nullable for column in plan_schema.columns] == [field.nullable for field in schema]
 
 
+def test_equal_schemas_share_one_form():
+    one, same = (pa.schema([("x", pa.int8())], metadata={"note": note}) for note in "ab")
+    assert to_plan_schema(one) is to_plan_schema(same)
+    assert to_plan_schema(pa.schema([pa.field("x", pa.int8(), nullable=False)])) is not to_plan_schema(one)
+
+
+def test_an_extension_type_that_is_registered_later_is_seen():
+    class Place(pa.ExtensionType):
+        def __init__(self):
+            super().__init__(pa.int32(), "drey.place")
+
+        def __hash__(self):
+            return 0
+
+        def __arrow_ext_serialize__(self):
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, _storage, _serialized):
+            return cls()
+
+    message = pa.schema([("x", Place())]).serialize()
+    assert to_plan_schema(pa.ipc.read_schema(message)).columns[0].type_text == "int32"
+    pa.register_extension_type(Place())
+    try:
+        assert to_plan_schema(pa.ipc.read_schema(message)).columns[0].type_text != "int32"
+    finally:
+        pa.unregister_extension_type("drey.place")
+
+
 def test_metadata_within_a_type_is_that_of_its_own_column():
     def schema(metadata):
         return pa.schema([("x", pa.list_(pa.field("item", pa.struct([pa.field("a", pa.int8(), metadata=metadata)]))))])
@@ -199,6 +230,25 @@ def test_a_renamed_column_keeps_its_nullability():
     named = [NamedExpression("y", ColumnRef("x")), NamedExpression("z", call("add", ColumnRef("x"), 1))]
     expected = pa.schema([pa.field("y", pa.int8(), nullable=False), pa.field("z", pa.int64())])
     assert infer_schema(named, schema) == expected
+
+
+def test_a_type_is_that_of_each_schema_and_of_each_constant():
+    cents, names = pa.decimal128(7, 2), ("x", "y")
+    for types in ((cents, cents), (pa.decimal128(9, 3), cents), (pa.int64(), pa.float64()), (pa.int8(), pa.int64())):
+        schema = pa.schema(list(zip(names, types, strict=True)))
+        batch = pa.RecordBatch.from_arrays([pa.nulls(1, one) for one in types], names=names)
+        for value in (Decimal("1.5"), Decimal("1.555"), 1, 1.0, 10**12):
+            for made in (col("x") * lit(value), when(col("y") > 1).then(col("x")).otherwise(lit(value)), col("x") + 1):
+                found = infer_type(made.expression, schema)
+                assert found == infer_type(made.expression, schema) == evaluate(made.expression, batch).type
+    parts = col("x").str.split(",")
+    for value, kind in ((parts.list.get(0), pa.string()), (parts, pa.list_(pa.string()))):
+        assert infer_type(value.expression, pa.schema([("x", pa.string())])) == kind
+
+
+def test_constants_that_are_equal_in_python_are_different_ones():
+    made = [make_literal(value) for value in (1, True, 1.0, "1", 1)]
+    assert [literal_scalar(one).type for one in made] == [pa.int64(), pa.bool_(), pa.float64(), pa.string(), pa.int64()]
 
 
 @pytest.mark.parametrize(

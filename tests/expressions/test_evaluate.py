@@ -14,11 +14,9 @@ from engine.errors import DataError, SchemaError
 from engine.expressions.evaluate import (
     compile_expression,
     compile_predicate,
-    compile_projection,
     evaluate,
     project,
 )
-from engine.expressions.infer import infer_type
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.graph.expression import Call, Case, Cast, ColumnRef, NamedExpression
@@ -300,6 +298,20 @@ def test_a_cast_that_fails_names_the_value():
     assert evaluate(cast(B, pa.string()), data).to_pylist() == ["0"] * 4
 
 
+def test_of_a_case_the_branch_is_named_that_fails_and_its_columns():
+    wrong, data = cast(A, pa.int64()), batch(["x1", "2"], [1, 2])
+    one, other = call("equal", B, 1), call("equal", wrong, 2)
+    for whole in (
+        Case(((one, cast(wrong, pa.int32())),)),
+        Case(((call("equal", B, 7), B),), wrong),
+        Case(((call("equal", B, 2), B), (one, Case(((one, wrong),))))),
+    ):
+        with pytest.raises(DataError, match=r"^cast\(a as int64\): .*in a row with a='x1'$"):
+            evaluate(whole, data)
+    with pytest.raises(DataError, match=r"^cast\(a as int64\) == 2: .*in a row with a='x1'$"):
+        evaluate(Case(((other, B),)), data)
+
+
 @pytest.mark.parametrize("source", [pa.int32(), pa.int64(), pa.uint64()])
 @pytest.mark.parametrize("target", [pa.decimal128(10, 2), pa.decimal64(10, 2), pa.decimal128(38, 18)])
 def test_an_integer_is_cast_to_a_decimal_that_holds_its_value(source, target):
@@ -442,58 +454,3 @@ def test_a_constant_that_arrow_cannot_hold_is_refused_by_name(value):
         make_literal(value)
     assert make_literal(datetime.timedelta.max, pa.duration("s")).text
     assert make_literal(pa.scalar(2**62, pa.duration("s"))).text == "4611686018427387904 (duration[s])"
-
-
-def test_what_was_compiled_is_kept_for_the_same_types_and_as_long_as_its_program_is_of_use():
-    expression = call("multiply", call("add", A, B), A)
-    schema = pa.schema({"a": pa.int64(), "b": pa.int64()})
-    first = compile_expression(expression, schema)
-    assert compile_expression(call("multiply", call("add", A, B), A), schema) is first
-    other = compile_expression(expression, pa.schema({"a": pa.int32(), "b": pa.int64()}))
-    assert other is not first and other(batch([2], [3], pa.int32())).to_pylist() == [10]
-    assert compile_expression(call("multiply", call("add", A, 1), A), schema) is not first
-    assert compile_expression(call("multiply", call("add", A, 1.0), A), schema).type == pa.float64()
-    first._program.give_up()
-    anew = compile_expression(expression, schema)
-    assert anew is not first and anew(batch([2], [3])).to_pylist() == [10]
-
-
-def test_what_is_long_is_compiled_each_time():
-    expression = call("is_in", A, *range(2000))
-    schema = pa.schema({"a": pa.int64()})
-    assert compile_expression(expression, schema) is not compile_expression(expression, schema)
-
-
-def test_what_is_equal_in_python_alone_has_meanings_of_its_own():
-    schema = pa.schema([])
-    types = [infer_type(make_literal(one), schema) for one in (1, 1.0, True)]
-    calls = [Call("add", (make_literal(one), make_literal(one))) for one in (1, 1.0)]
-    assert types == [pa.int64(), pa.float64(), pa.bool_()]
-    assert [infer_type(call, schema) for call in calls for _ in range(2)] == [pa.int64()] * 2 + [pa.float64()] * 2
-
-
-def test_a_type_is_that_of_the_schema_it_is_asked_over():
-    doubled = Call("add", (ColumnRef("a"), ColumnRef("a")))
-    for data_type in (pa.int64(), pa.float64(), pa.int64()):
-        assert infer_type(doubled, pa.schema([("a", data_type)])) == data_type
-
-
-@pytest.mark.parametrize("named", [("a", "b"), ("b",), ()])
-def test_columns_that_are_passed_on_stay_codes_whatever_came_before(named):
-    input_schema = pa.schema([("a", pa.string()), ("b", pa.int64())])
-    output_schema = pa.schema([input_schema.field(name) for name in named], metadata={"of": "the output"})
-    projected = compile_projection(
-        [NamedExpression(name, ColumnRef(name)) for name in named], input_schema, output_schema
-    )
-    texts = pa.array(["x", None, "x"])
-    for column in (
-        texts,
-        texts.dictionary_encode(),
-        texts.dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())),
-        texts,
-    ):
-        batch = pa.record_batch([column, pa.array([1, 2, 3])], names=["a", "b"])
-        found = projected(batch)
-        assert found.num_rows == 3
-        assert found.columns == [batch.column(name) for name in named]
-        assert not named or found.schema.metadata == {b"of": b"the output"}

@@ -45,6 +45,7 @@ COLUMNS = {
         pa.array([["a"], None], pa.list_(pa.string(), 1)),
         pa.array([[True], [None, False], None]),
         pa.array([[0.5], []], pa.large_list(pa.float64())),
+        pa.array([[[1], None], [], None]),
     ],
     "map": [pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64()))],
     "struct": [pa.array([{"a": 1}, {"a": None}, None])],

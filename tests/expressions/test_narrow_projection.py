@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.api.expressions import col, lit
+from engine.column_expressions.expressions import col, lit
 from engine.errors import DataError
 from engine.expressions.evaluate import compile_expression, compile_predicate, compile_projection
 from engine.graph.expression import NamedExpression

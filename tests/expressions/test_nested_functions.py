@@ -68,6 +68,16 @@ def test_lists_of_texts(lists):
     assert values(L.contains("a"), x=column) == [None if one is None else "a" in one for one in lists]
 
 
+@given(
+    lists=st.lists(st.none() | st.lists(st.none() | LISTS.map(lambda one: (one or [None])[0]), max_size=3), max_size=5)
+)
+def test_lists_of_lists_are_flattened(lists):
+    column = pa.array([[[9]], *lists], pa.list_(pa.large_list(pa.int32()))).slice(1)
+    assert values(L.flatten(), x=column) == [
+        None if one is None else [each for inner in one for each in inner or []] for one in lists
+    ]
+
+
 def test_what_lies_under_a_null_list_is_no_element():
     hidden = pa.ListArray.from_arrays(
         pa.array([0, 2, 3], pa.int32()), pa.array([1, 2, 3]), mask=pa.array([True, False])
@@ -129,6 +139,10 @@ def test_maps_that_cannot_be_made_name_the_row():
         values(map_from(X, Y), x=[[1], [1]], y=[[1], [1, 2]])
     with pytest.raises(DataError, match="a key of a map is null"):
         values(map_from(X, X), x=[[1], [None]])
+    for keys, shown in ([[1, 2], None, [], [3, 4, 3]], "3"), ([["a"], ["b", "b"]], "'b'"), ([[1.5, 0.0, 1.5]], r"1\.5"):
+        with pytest.raises(DataError, match=f"a map has the key {shown} twice"):
+            values(map_from(X, X), x=keys)
+    assert values(map_from(X, X), x=[[1, 2], None, [2, 1]]) == [[(1, 1), (2, 2)], None, [(2, 2), (1, 1)]]
 
 
 @pytest.mark.parametrize(

@@ -299,3 +299,12 @@ def test_constants_of_more_than_128_bits_are_left_to_arrow(digits, sign):
     found = [compile_expression(each.expression, schema)(batch) for each in (col("x") < constant, col("x") == constant)]
     pairs = zip(*(each.to_pylist() for each in found), strict=True)
     assert [None if pair == (None, None) else pair for pair in pairs] == wanted
+
+
+def test_columns_that_are_inputs_are_chosen_from_the_batch():
+    codes = pa.array(["a", "b", "a"]).dictionary_encode()
+    batch = pa.RecordBatch.from_pydict({"codes": codes, "y": [1, 2, None], "rest": [[1], [], None], "x": [10, 20, 30]})
+    compiled = compile_expression((col("x") * 2 - col("y")).expression, batch.schema)
+    assert compiled(batch).to_pylist() == [19, 38, None]
+    assert compiled(batch.slice(1)).to_pylist() == [38, None]
+    assert compiled.by_arrow(batch).equals(compiled(batch))

@@ -1,6 +1,6 @@
 """A program whose functions have every form that Python has for one; it prints what each call makes of each form.
 
-    python program_forms.py      forms of the script itself            import program_forms; main()    of a module
+    python program_forms.py KIND...    forms of the script itself      import program_forms; main()    of a module
 
 Each form ends in ``body``, which does what ``KIND`` asks for: twice the value that it is given. So all forms meet all
 calls. Beside the results of a call stands what they should be.
@@ -271,11 +271,14 @@ def made(data, call, forms):
     return {form: sorted(row.value for row in rows if row.form == form) for form in forms}
 
 
-def main():
+def main(*kinds):
+    """Print what the calls of these names make of each form; without names those of all."""
     found = []
     with Environment(config={"parallelism.default": 1}) as environment:
         data = environment.from_arrow(pa.table({"x": [1, 2, 3, 4]}))
         for kind, call, expected in calls(data):
+            if kinds and kind not in kinds:
+                continue
             globals()["KIND"] = kind
             forms = [form for form in FORMS if is_meant(kind, form)]
             for form, values in made(data, call, forms).items():
@@ -284,4 +287,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -13,25 +13,39 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, udf
-from engine.api.python_functions import python_function
 from engine.functions.function_bytes import packed
+from engine.functions.python_functions import python_function
 
 PROGRAM = Path(__file__).parent / "program_forms.py"
 ONE = pa.schema([("y", pa.int64())])
 
 
-@pytest.mark.parametrize("where", ["script", "module"])
-def test_every_form_of_a_function_does_what_it_does_in_the_script(tmp_path, where):
+#: calls whose functions have rows, groups, values and batches, and the others
+FEW = ("map", "reduce", "udf", "map_batches")
+OTHERS = ("flat_map", "filter", "map_partition", "co_group", "partition", "udf_arrow")
+
+
+@pytest.mark.parametrize(
+    ("where", "kinds"),
+    [
+        ("script", FEW),
+        pytest.param("script", OTHERS, marks=pytest.mark.thorough),
+        pytest.param("module", ("map", "udf"), marks=pytest.mark.thorough),  # they travel in the same way
+    ],
+)
+def test_every_form_of_a_function_does_what_it_does_in_the_script(tmp_path, where, kinds):
     script = tmp_path / "job.py"
     if where == "script":
         shutil.copy(PROGRAM, script)
     else:
         shutil.copy(PROGRAM, tmp_path / "forms_beside.py")
-        script.write_text("import forms_beside\nforms_beside.main()\n")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False)
+        script.write_text("import sys\nimport forms_beside\nforms_beside.main(*sys.argv[1:])\n")
+    command = [sys.executable, str(script), *kinds]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert len(found) > 200
+    assert {kind for kind, *_ in found} == {*kinds}
+    assert len(found) > 20 * len(kinds)
     wrong = {(kind, form): made for kind, form, made, expected in found if made != expected}
     assert wrong == {}
 

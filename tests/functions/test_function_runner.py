@@ -21,6 +21,8 @@ from engine.functions.worker_process import Worker
 from engine.gateways.failure_info import failure_info
 from engine.graph.operator_descriptor import PythonOperator
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 IN = pa.schema([("k", pa.int64()), ("name", pa.string())])
 OUT = pa.schema([("k2", pa.int64()), ("upper", pa.string())])
 

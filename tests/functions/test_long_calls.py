@@ -17,6 +17,8 @@ from engine.functions.long_calls import LongCalls, call_of
 from engine.functions.worker_protocol import receive_message
 from engine.graph.operator_descriptor import PythonOperator
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 SCHEMA = pa.schema([("a", pa.int64())])
 
 

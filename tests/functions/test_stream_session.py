@@ -20,6 +20,8 @@ from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.graph.operator_descriptor import PythonOperator
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 ONE = pa.schema([("n", pa.int64())])
 
 

@@ -12,6 +12,8 @@ from engine import Environment
 from engine.ids import ExecutionAttemptId, JobId, JobVertexId
 from engine.task_log import current_task_log, divide_output, install_task_logs, task_log, task_log_path
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 
 @pytest.fixture
 def folder(tmp_path):

@@ -22,6 +22,8 @@ from engine.gateways.failure_info import failure_info
 from engine.graph.operator_descriptor import PythonOperator
 from engine.memory.worker_budget import WorkerBudget
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 MIB = 1 << 20
 SCHEMA = pa.schema({"x": pa.int64()})
 

@@ -9,7 +9,7 @@ from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import ColumnRef
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import HashJoinOperator
-from engine.graph.plan import JoinHint, JoinType
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.ids import JobId
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize

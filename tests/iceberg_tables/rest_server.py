@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from pyiceberg.catalog.rest import CreateTableRequest
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import CommitTableRequest
+from pyiceberg.typedef import IcebergBaseModel
 
 
 def _handler(catalog: Any, requests: list[str]) -> type[BaseHTTPRequestHandler]:
@@ -38,7 +39,7 @@ def _handler(catalog: Any, requests: list[str]) -> type[BaseHTTPRequestHandler]:
             self._answer(status, {"error": {"message": kind, "type": kind, "code": status}})
 
         def _table(self, metadata: Any, location: str | None) -> None:
-            found = {"metadata": json.loads(metadata.model_dump_json()), "config": {}}
+            found = {"metadata": json.loads(IcebergBaseModel.model_dump_json(metadata)), "config": {}}
             self._answer(200, found | ({"metadata-location": location} if location else {}))
 
         def do_GET(self) -> None:

@@ -11,9 +11,13 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from engine import Environment
+from engine.config.loader import Configuration
 from engine.errors import ConfigurationError
+from engine.files.store_access import GivenOptions, StoreAccess
 from engine.iceberg_tables import catalog_place
 from engine.iceberg_tables.catalog_place import described, opened
+
+STORES = StoreAccess(Configuration(), GivenOptions(), "write_iceberg")
 
 
 def _properties(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -28,7 +32,7 @@ def _properties(tmp_path: Path, **more: str) -> dict[str, str]:
 
 def test_secrets_stay_in_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = {"s3.secret-access-key": "hush-1", "token": "hush-2", "credential": "id:hush-3"}
-    place, found = described(_properties(tmp_path, **secret), "write_iceberg")
+    place, found = described(_properties(tmp_path, **secret), STORES)
     text = msgspec.json.encode(place).decode()
     assert "hush" not in text
     assert "lake.db" in text
@@ -47,7 +51,7 @@ def test_a_password_in_a_uri_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> Non
         def load_table(self, name: str) -> Any:
             """Look like a catalog."""
 
-    place, _ = described(Catalog(), "write_iceberg")
+    place, _ = described(Catalog(), STORES)
     assert place.properties == {"uri": "postgresql://me@host/db"}
     assert place.is_of_process
 
@@ -55,7 +59,7 @@ def test_a_password_in_a_uri_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_properties_without_secrets_open_the_catalog_in_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place, first = described(_properties(tmp_path), "write_iceberg")
+    place, first = described(_properties(tmp_path), STORES)
     first.create_namespace("db")
     first.close()
     monkeypatch.setattr(catalog_place, "_opened", {})

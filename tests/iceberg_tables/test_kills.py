@@ -28,8 +28,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from engine import Environment, iceberg
 from engine.iceberg_tables import iceberg_target, table_commit
+from engine.parquet import patched_file
 
-uri, warehouse, point = sys.argv[1:]
+uri, warehouse, point, mode = sys.argv[1:]
+if mode == "patched":
+    patched_file._FILE_BYTES_MIN = 0
 
 
 def killed(call, is_before):
@@ -59,18 +62,21 @@ with Environment({"parallelism.default": "2"}) as env:
 """
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("mode", ["copy-on-write", "patched", "merge-on-read"])
 @pytest.mark.parametrize(
     "point", ["prepared", "before the commit", "behind the files of deletes", "behind the commit", "cleaned"]
 )
 def test_a_kill_at_a_point(env: Environment, catalog: Any, tmp_path: Path, mode: str, point: str) -> None:
     rows = pa.table({"id": range(100), "v": [0] * 100})
     env.from_arrow(rows).write_iceberg(
-        "db.t", catalog, partition_by=["bucket(4, id)"], properties={"write.merge.mode": mode}
+        "db.t",
+        catalog,
+        partition_by=["bucket(4, id)"],
+        properties={"write.merge.mode": "copy-on-write" if mode == "patched" else mode},
     )
     env.execute()
     places = [f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse"]
-    command = [sys.executable, "-c", SCRIPT, *places, point]
+    command = [sys.executable, "-c", SCRIPT, *places, point, mode]
     assert subprocess.run(command, cwd=ROOT, check=False, timeout=120).returncode == -9
     table = catalog.load_table("db.t")
     is_done = point in ("behind the commit", "cleaned")

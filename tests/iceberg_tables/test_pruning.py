@@ -23,7 +23,7 @@ from pyiceberg.transforms import (
 )
 
 from engine import Environment, col, lit
-from engine.api.expression import Expr
+from engine.column_expressions.expression import Expr
 from tests.iceberg_tables.handmade import data_files, local
 
 _NO_BOUNDS = {"write.metadata.metrics.default": "none"}

@@ -100,7 +100,8 @@ def test_files_of_a_job_that_did_not_commit_are_removed(env: Environment, catalo
     env.from_arrow(pa.table({"id": [1]})).write_iceberg("db.t", catalog)
     env.execute()
     table = catalog.load_table("db.t")
-    spec = iceberg("db.t", catalog).at_present("merge_into").rewrite([], merges=False, changes_data=True).spec
+    version = iceberg("db.t", catalog).at_present("merge_into", env.configuration)
+    spec = version.rewrite([], merges=False, changes_data=True).spec
     target, job_id = target_named("iceberg"), JobId.random()
     staging = target.staging(table.location(), job_id)
     target.prepare(spec, staging, job_id, "cluster")

@@ -17,6 +17,8 @@ from engine import Environment
 from engine.commit.decision import DecidedFile, DecidedOutput
 from engine.commit.output_target import OutputTakenError
 from engine.commit.targets import target_named
+from engine.config.loader import Configuration
+from engine.files.store_access import GivenOptions, StoreAccess
 from engine.formats.output_check import staging_of
 from engine.graph.source_spec import SinkSpec
 from engine.iceberg_tables import table_commit
@@ -30,7 +32,8 @@ _ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 
 
 def _spec(catalog: Any, mode: str) -> SinkSpec:
-    plan = write_plan(WriteRequest("db.t", catalog, mode, None, None, {}), _ROWS.schema)
+    stores = StoreAccess(Configuration(), GivenOptions(), "write_iceberg")
+    plan = write_plan(WriteRequest("db.t", catalog, mode, None, None, {}, stores), _ROWS.schema)
     kept = mode if mode in ("append", "overwrite_partitions") else ""
     return SinkSpec("iceberg", plan.options.location, mode == "overwrite", mode=kept, options=encoded(plan.options))
 
@@ -80,7 +83,7 @@ def test_an_abort_or_a_sweep_after_a_commit_leaves_its_files(catalog: Any, monke
     output = _staged(spec, job_id)
     _publish(output, job_id)  # and the process ends before it cleans up
     target = target_named("iceberg")
-    monkeypatch.setattr("engine.iceberg_tables.iceberg_target.is_dead", lambda _owner: True)
+    monkeypatch.setattr("engine.commit.staging.is_dead", lambda _owner: True)
     target.sweep(output.target, "", lambda _job: True)
     assert not target.is_there(staging_of(spec, job_id))
     table = catalog.load_table("db.t")
@@ -105,7 +108,7 @@ def test_files_of_a_job_that_did_not_commit_are_swept_by_the_next_one(
     target = target_named("iceberg")
     target.sweep(output.target, "", lambda _job: True)
     assert Path(output.staging).is_dir()  # its process is alive
-    monkeypatch.setattr("engine.iceberg_tables.iceberg_target.is_dead", lambda _owner: True)
+    monkeypatch.setattr("engine.commit.staging.is_dead", lambda _owner: True)
     target.sweep(output.target, "", lambda _job: True)
     assert not Path(output.target).exists()
 

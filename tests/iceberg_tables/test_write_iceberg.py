@@ -181,6 +181,8 @@ def test_snapshots_stay_readable_by_id_time_and_branch(catalog: Any, env: Enviro
         ids(branch="nope")
     with pytest.raises(PlanError, match="no snapshot 7; the last ones are"):
         ids(snapshot_id=7)
+    with pytest.raises(ConfigurationError, match=rf"snapshot_id='{first.snapshot_id}': pass a number"):
+        ids(snapshot_id=str(first.snapshot_id))
     with pytest.raises(PlanError, match="had no snapshot at 1999"):
         ids(as_of="1999-01-01")
 
@@ -251,7 +253,7 @@ def test_files_are_near_the_target_size_and_a_large_partition_is_written_by_seve
     assert table.scan().to_arrow().num_rows == 400_000
 
 
-@pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.parametrize("version", ["1", "2", "3"])
 def test_a_table_of_each_version_is_made_replaced_and_emptied(catalog: Any, env: Environment, version: str) -> None:
     rows = pa.table({"id": [1, 2], "k": ["a", "b"]})
     _written(env, catalog, rows, partition_by="k", properties={"format-version": version})

@@ -1,4 +1,7 @@
-"""Clusters for whole jobs: one for each configuration and module; leaks are looked for once, at a module's end."""
+"""Clusters for whole jobs: one for each configuration and module; leaks are looked for once, at a module's end.
+
+Of tests with three parameters and more every two values meet (tests/sampling.py); ``make torture`` runs all.
+"""
 
 import os
 import subprocess
@@ -29,6 +32,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "tests/integration" in str(item.path):
             item.add_marker(pytest.mark.integration)
+            has_many = hasattr(item, "callspec") and len(item.callspec.params) > 2
+            if has_many and item.get_closest_marker("sample") is None:
+                item.add_marker(pytest.mark.sample("pairs"))
 
 
 @pytest.fixture(autouse=True)

@@ -48,7 +48,7 @@ from engine import (
     sum_,
     variance_pop,
 )
-from engine.api import aggregates, value_aggregates
+from engine.column_expressions import aggregates, value_aggregates
 from tests.integration.row_oracle import KEY_VALUES, key_table, plain
 from tests.window.duckdb_windows import values_differ
 

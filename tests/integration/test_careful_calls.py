@@ -9,6 +9,8 @@ import pytest
 
 from engine import JobExecutionError, SchemaError, col, count
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 ONE = pa.schema([("y", pa.int64())])
 TWO = pa.schema([("x", pa.int64()), ("y", pa.string())])
 

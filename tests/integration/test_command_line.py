@@ -249,7 +249,11 @@ def test_the_script_beats_options_beat_variables_beat_the_file(run_each, job, tm
         ["job", "submit", "-p", "5", setting],
         ["config", "show"],
     ]
-    variables = {"DREY_CONF_DIR": str(conf), "DREY_PARALLELISM_DEFAULT": "4"}
+    variables = {
+        "DREY_CONF_DIR": str(conf),
+        "DREY_PARALLELISM_DEFAULT": "4",
+        "DREY_PARALLELISM_MAX_PER_PROCESSOR": "64",
+    }
     *jobs, shown = run_each(*([words, variables] for words in lines))
     assert [subtasks(done) for done in jobs] == [4, 5, 5, 6]
     assert re.search(r"(?m)^parallelism\.default: 4 .*DREY_PARALLELISM_DEFAULT", shown[1]), shown

@@ -11,7 +11,7 @@ import pytest
 
 import engine
 from engine import col
-from engine.api.aggregates import Aggregate
+from engine.column_expressions.aggregates import Aggregate
 from tests.tidy.imports import ROOT
 
 PAGE = (ROOT / "docs" / "pages" / "guide" / "decimals.md").read_text(encoding="utf-8")

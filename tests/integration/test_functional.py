@@ -11,6 +11,8 @@ from engine import JobExecutionError, SchemaError
 from tests.integration.conftest import wait_until
 from tests.integration.row_oracle import KEY_VALUES, assert_same_rows, rows_of
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 ONE = pa.schema([("a", pa.int64())])
 
 

@@ -9,6 +9,8 @@ from engine import JobExecutionError, SchemaError, col
 from tests.integration.conftest import MODES
 from tests.integration.row_oracle import KEY_VALUES, assert_same_rows, key_table, plain, rows_of
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 ONE = pa.schema([("a", pa.int64())])
 KEY_AND_NUMBER = pa.schema([("k", pa.int64()), ("n", pa.int64())])
 

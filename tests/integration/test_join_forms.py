@@ -11,7 +11,7 @@ from engine import JobExecutionError, approx_quantile, col, median
 from engine.api.data_set import DataSet
 from engine.api.join_arguments import join_type
 from engine.errors import SchemaError
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from tests.integration.row_oracle import assert_same_rows, duck, rows_of
 
 LEFT = pa.table({"a": [1, 2, None, 4, None, 2], "b": ["x", None, "y", None, None, "z"], "n": [1, 2, 3, 4, 5, 6]})

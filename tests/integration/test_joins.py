@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import JoinHint, PlanError, col, count, lit, sum_
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.optimizer.join_alternatives import CORRECT_PAIRS, HINTED
 from tests.integration.row_oracle import KEY_VALUES, assert_same_rows, duck, key_table, rows_of
 

@@ -11,7 +11,8 @@ SCHEMA = pa.schema([("a", pa.int64())])
 
 
 CALLS = {
-    "hints in a query": lambda _, env: env.sql("SELECT /*+ BROADCAST(b) */ * FROM a"),
+    "positional join": lambda data, env: (env.register("a", data), env.sql("SELECT * FROM a POSITIONAL JOIN a AS b")),
+    "without analyze": lambda data, _: data.explain(format="json"),
 }
 
 

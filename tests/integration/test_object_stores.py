@@ -171,9 +171,9 @@ def test_a_scan_of_some_columns_and_row_groups_reads_their_bytes_and_few_others(
     path = store.put("wide/a.parquet", content.getvalue().to_pybytes())
     group = pq.ParquetFile(pa.BufferReader(content.getvalue())).metadata.row_group(1)
     needed = sum(group.column(column).total_compressed_size for column in (0, 4, 10))
+    few = env.read_parquet(path).filter((col("id") >= 50_000) & (col("id") < 100_000)).select("id", "c3", "c9")
     # Whether the bucket heeds conditions is asked once, by the first output of a process.
     file_system_of("s3://data").objects.require_conditions("s3://data/tried")
-    few = env.read_parquet(path).filter((col("id") >= 50_000) & (col("id") < 100_000)).select("id", "c3", "c9")
     few.write_parquet("s3://data/few", overwrite=True)
     result = env.execute()
     requests, read, _ = result.stores["s3://data"]

@@ -11,7 +11,7 @@ from engine import DreyWarning, Environment, avg, col, count, sum_
 from engine.optimizer import sort_planning
 
 ROWS = 1_200
-PAGE = 170
+PAGE = 330
 SETTINGS = [
     {"parallelism.default": 1},
     {"parallelism.default": 3},

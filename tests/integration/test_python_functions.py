@@ -14,9 +14,12 @@ import pytest
 from engine import Environment, JobCancelledError, JobExecutionError, col, count
 from engine.client.job_listener import SilentListener
 from engine.errors import SchemaError
+from engine.functions.worker_process import Zygote
 from engine.minicluster.mini_cluster import MiniCluster
 from tests.integration.conftest import wait_until
 from tests.integration.row_oracle import assert_same_rows, rows_of
+
+pytestmark = pytest.mark.usefixtures("one_zygote")
 
 ONE = pa.schema([("a", pa.int64())])
 TWO = pa.schema([("a", pa.int64()), ("t", pa.string())])
@@ -344,6 +347,7 @@ def test_a_job_is_cancelled_while_the_process_of_its_workers_starts(monkeypatch,
     settings = {"taskmanager.numberOfTaskSlots": "2", "parallelism.default": "2"}
     cluster = MiniCluster(settings, slots_follow_job=False)
     monkeypatch.setattr("engine.targets.local.mini_cluster", lambda *_, **__: cluster)
+    monkeypatch.setattr("engine.functions.worker_process.Zygote", Zygote)  # one of its own
     monkeypatch.setattr("engine.functions.worker_process.subprocess.Popen", Stopped)
     monkeypatch.setattr("engine.targets.planned_job.listener_of_job", lambda: CancelsWhenStopped(cluster, stopped))
     try:

@@ -11,6 +11,8 @@ from engine import JobExecutionError, SchemaError
 from engine.errors import MemoryBudgetError
 from tests.integration.row_oracle import assert_same_rows
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 ONE = pa.schema([("a", pa.int64())])
 TWO = pa.schema([("a", pa.int64()), ("t", pa.string())])
 NAMES = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -12,6 +12,8 @@ import pytest
 
 from engine import DreyWarning, Environment, JobExecutionError, PlanError, SchemaError
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 
 class Net(NamedTuple):
     id: int

@@ -54,7 +54,6 @@ def test_a_function_may_take_longer_than_that(mode, kind):
         assert slow.rebalance().count() == 40
 
 
-@pytest.mark.quick
 def test_a_source_may_be_held_back_for_longer_than_that():
     with Environment(config=QUICK) as env:
         data = env.from_arrow(pa.table({"n": range(4)}), rate_limit=1.0)

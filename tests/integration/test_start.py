@@ -40,6 +40,8 @@ with Environment() as env:
     ranked = [tuple(row) for row in env.sql(ranks + " ORDER BY 1, 2").collect()]
     assert ranked == [("adam", 3, 2), ("adam", 6, 1), ("anna", None, 1)]
     assert env.sql("SELECT name FROM t INTERSECT SELECT name FROM t WHERE n < 3").count() == 2
+    assert env.sql("SELECT n FROM t ORDER BY n LIMIT 2 OFFSET 1").to_arrow()["n"].to_pylist() == [2, 3]
+    assert [row.d.day for row in env.sql("FROM (VALUES (DATE '2020-01-02'), (NULL)) AS v(d)").collect() if row.d] == [2]
 print("pandas" in sys.modules)
 """
 

@@ -1,10 +1,11 @@
-"""TPC-DS at a small scale: the answers of all 103 statements are DuckDB's, with one subtask and with five, in little
-memory. At scale factor 1 ``make bench W=tpcds`` compares them.
+"""TPC-DS at a small scale: the answers of all 103 statements are DuckDB's, with five subtasks in little memory, and of
+every third (``make torture``: of all) with one. At scale factor 1 ``make bench W=tpcds`` compares them.
 """
 
 import duckdb
 import pytest
 
+from tests.sampling import IS_TORTURE
 from tests.tpcds.queries import QUERIES, for_duckdb
 from tests.tpcds.tables import generate, views
 from tests.tpch.answers import difference
@@ -14,13 +15,12 @@ FEW = ("5", "6", "10", "12", "14b", "51", "97")
 MODES = {
     "plain": {},
     "one subtask": {"parallelism.default": 1},
-    "five subtasks": {"parallelism.default": 5},
-    "64mb": {"taskmanager.memory.process.size": "64mb"},
+    "five subtasks in 64mb": {"parallelism.default": 5, "taskmanager.memory.process.size": "64mb"},
 }
 ALL = [
-    pytest.param(name, mode, marks=[pytest.mark.quick] if name in FEW and mode == "plain" else [])
-    for mode in MODES
-    for name in QUERIES
+    *(pytest.param(name, "plain", marks=pytest.mark.quick) for name in FEW),
+    *((name, "one subtask") for name in list(QUERIES)[:: 1 if IS_TORTURE else 3]),
+    *((name, "five subtasks in 64mb") for name in QUERIES),
 ]
 
 

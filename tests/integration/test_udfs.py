@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 from engine import JobExecutionError, SchemaError, col, row_number, sum_, udf
-from engine.api.udfs import Udf
+from engine.column_expressions.udfs import Udf
+
+pytestmark = pytest.mark.usefixtures("one_zygote")
 
 ROWS = 20_000
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from engine import DataError, Environment, avg, col, sum_
-from engine.api import written_places
+from engine.column_expressions import written_places
 
 HEAD = """
 import pyarrow as pa

@@ -6,6 +6,8 @@ import pytest
 
 from engine import avg, col, count, max_, median, min_, row_number, sum_, when
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 ROWS = 20_000
 
 

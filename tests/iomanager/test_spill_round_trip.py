@@ -375,7 +375,7 @@ def test_readers_of_one_file_share_its_descriptor_and_need_it_only_while_they_re
         (path,) = file.paths
         readers = [file.reader(index % 2, file.place(index), 2) for index in range(20)]
         assert open_descriptors(path) == 1
-        for index, reader in enumerate(readers):
+        for index, reader in reversed(list(enumerate(readers))):  # the last one has read ahead after all others
             assert list(reader) == [bytes([index]) * 600, bytes([index + 1]) * 600]
             shed()
             assert open_descriptors(path) == 0

@@ -10,8 +10,8 @@ from engine.adaptive.graph_shape import followers, input_edge, with_data_set, wi
 from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
-from engine.graph.plan import JoinHint, JoinType
 from engine.graph.run_time_decision import SplitSkew, SubtaskRanges
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import ResultPartitionType
 from engine.graph.subpartition_share import PARTS, SubpartitionShare, whole_share
 from engine.ids import JobId, JobVertexId

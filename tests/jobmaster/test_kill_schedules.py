@@ -40,6 +40,10 @@ def random_job(chance):
     return job_graph([chance.randint(1, 3) for _ in range(count)], edges)
 
 
+def _producers(vertex):
+    return [partition.producer for partitions in vertex.pipelined_inputs for partition in partitions]
+
+
 class Job:
     """A job, its slots on three TaskExecutors, and what its attempts have read."""
 
@@ -78,7 +82,7 @@ class Job:
             vertex
             for vertex in self.graph
             if vertex.current.state is ExecutionState.RUNNING
-            and all(producer.current.state is ExecutionState.FINISHED for producer in vertex.pipelined_producers)
+            and all(producer.current.state is ExecutionState.FINISHED for producer in _producers(vertex))
         ]
         vertex = self.chance.choice(ready)
         partitions = [edge.partition for edges in vertex.inputs for edge in edges]

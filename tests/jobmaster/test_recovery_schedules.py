@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.plan import JoinHint, JoinType
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.ids import JobId
 from engine.jobmaster.job_event import CancelAsked
 from engine.memory.page_budget import PageBudget
@@ -25,7 +25,7 @@ from tests.property.matrix import IS_TORTURE
 #: so much virtual time is a job that hangs
 LIMIT_S = 100_000.0
 #: of ten seeds each
-BLOCKS = range(200 if IS_TORTURE else 3)
+BLOCKS = range(200 if IS_TORTURE else 2)
 
 
 def random_job(chance):

@@ -14,7 +14,8 @@ from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import ColumnRef
 from engine.graph.job_graph import JobGraph
-from engine.graph.plan import Join, JoinHint, JoinType, Plan
+from engine.graph.plan import Join, Plan
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.ids import JobId
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.job_event import Replanned, decode_event, encode_event

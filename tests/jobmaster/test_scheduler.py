@@ -8,16 +8,17 @@ import pytest
 from engine.clock import ManualClock
 from engine.graph.deployment import PartitionLocation
 from engine.graph.operator_descriptor import HashJoinOperator, PythonOperator, SourceOperator
-from engine.graph.plan import JoinType
 from engine.graph.runtime_filter import RuntimeFilter
+from engine.graph.said_operators import JoinType
 from engine.graph.ship_strategy import ResultPartitionType
 from engine.graph.source_spec import TextSource
+from engine.graph.subpartition_share import WHOLE
 from engine.ids import AllocationId, ResourceId
 from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.graph_revision import revise
-from engine.jobmaster.scheduler import RegionState, Scheduler
+from engine.jobmaster.scheduler import PRODUCING, RegionState, Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 from tests.jobmaster.test_execution_graph import RUN, advance, finish
@@ -74,6 +75,31 @@ def test_a_region_starts_as_a_whole_or_not_at_all():
     assert {vertex.current.state for vertex in graph} == {ExecutionState.CREATED}
 
 
+class _Counting(frozenset):
+    looks = 0
+
+    def __contains__(self, state):
+        _Counting.looks += 1
+        return super().__contains__(state)
+
+
+def test_readers_of_a_whole_result_refer_to_one_table_of_its_places():
+    graph = build_execution_graph(job_graph([3, 3], [Edge(0, 1)]))
+    scheduler = Scheduler(graph)
+    scheduler.start_regions(pool_with(slot(), slot(), slot(THERE)), CLOCK)
+    (region,) = scheduler.regions
+
+    def gate_of(consumer):
+        return build_descriptor(consumer, graph.job_graph, region.subtasks, {}, described=region.described).gates[0]
+
+    first, second, far = map(gate_of, graph.vertices[1].subtasks)
+    assert first.producers is second.producers and far.producers != first.producers
+    assert [gate.reads for gate in (first, second)] == [(((0, WHOLE),),), (((1, WHOLE),),)]
+    region.described.begin()  # other attempts may have produced them since
+    later = gate_of(graph.vertices[1].subtasks[0])
+    assert later == first and later.producers is not first.producers
+
+
 def test_consumers_are_deployed_when_their_pipelined_producers_run():
     graph = build_execution_graph(job_graph([2, 1], [Edge(0, 1)]))
     scheduler = Scheduler(graph)
@@ -85,7 +111,36 @@ def test_consumers_are_deployed_when_their_pipelined_producers_run():
     advance(second, *RUN[1:3])
     assert scheduler.deployable() == []
     advance(second, ExecutionState.RUNNING)
+    scheduler.produces(second)
     assert scheduler.deployable() == [consumer]
+
+
+def test_a_subtask_is_looked_at_when_what_it_waits_for_has_changed(monkeypatch):
+    count = 30
+    graph = build_execution_graph(job_graph([count, count], [Edge(0, 1, "FORWARD")]))
+    scheduler = Scheduler(graph)
+    scheduler.start_regions(pool_with(*(slot() for _ in range(count))), CLOCK)
+    assert scheduler.deployable() == list(graph.vertices[0].subtasks)
+    monkeypatch.setattr("engine.jobmaster.scheduler.PRODUCING", _Counting(PRODUCING))
+    _Counting.looks = 0
+    for producer, consumer in zip(graph.vertices[0].subtasks, graph.vertices[1].subtasks, strict=True):
+        advance(producer, *RUN[1:])
+        scheduler.produces(producer)
+        assert consumer in scheduler.deployable()
+        advance(consumer, *RUN[1:])
+    assert _Counting.looks == count
+
+
+def test_producers_are_looked_at_once_for_all_of_their_consumers(monkeypatch):
+    graph = build_execution_graph(job_graph([30, 30], [Edge(0, 1)]))
+    scheduler = Scheduler(graph)
+    scheduler.start_regions(pool_with(*(slot() for _ in range(30))), CLOCK)
+    monkeypatch.setattr("engine.jobmaster.scheduler.PRODUCING", _Counting(PRODUCING))
+    _Counting.looks = 0
+    for producer in graph.vertices[0].subtasks:
+        advance(producer, *RUN[1:])
+    assert scheduler.deployable() == list(graph.vertices[1].subtasks)
+    assert _Counting.looks == 30
 
 
 def test_readers_of_a_blocking_result_wait_for_all_of_its_producers():

@@ -8,8 +8,8 @@ import pytest
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import SourceOperator
-from engine.graph.plan import JoinHint
 from engine.graph.runtime_filter import TopThreshold
+from engine.graph.said_operators import JoinHint
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ArrowSource, FormatSource, ParquetSource
 from engine.ids import JobId

@@ -8,7 +8,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import AsofDirection, JoinType
+from engine.graph.said_operators import AsofDirection, JoinType
 from engine.join.join_spec import JoinInput, JoinSpec
 
 DIRECTIONS = list(AsofDirection)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.join.hash_join import HashJoin

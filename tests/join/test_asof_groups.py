@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import SchemaError
-from engine.graph.plan import AsofDirection
+from engine.graph.said_operators import AsofDirection
 from engine.join.asof_choice import AsofRule
 from engine.join.asof_groups import AsofGroups
 from engine.partitions.partition_files import PartitionFiles

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import SchemaError
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.asof_choice import AsofRule
 from engine.join.asof_join import AsofJoin
 from engine.join.join_spec import JoinInput, JoinSpec

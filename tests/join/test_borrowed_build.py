@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build
 from tests.join.join_oracle import (
     hash_join,

@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.build_keys import build_keys
 from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec

@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.borrowed_build import borrow_build, can_be_borrowed
 from tests.join.join_oracle import assert_joins_like_oracle, hash_join, join_memory, rows_of
 

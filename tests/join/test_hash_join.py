@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.records.row_codec import RowCodec
 from tests.join.join_oracle import (
     ALL_TYPES,

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.memory.budget import Budget, Kind
 from engine.records import wide_rows
 from tests.join.join_oracle import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.errors import SchemaError
 from engine.exchange.key_selector import HashSelector
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.pair_condition import PairCondition
 from engine.join.replicated_keys import ReplicatedKeys
 from tests.join.join_oracle import (

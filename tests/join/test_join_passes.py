@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.records.row_codec import RowCodec
 from tests.join.join_oracle import ALL_TYPES, assert_joins_like_oracle, run_join
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.borrowed_build import borrow_build, can_be_borrowed
 from engine.join.join_phase import TRANSITIONS, JoinPhase, advanced, refusal
 from tests.join.join_oracle import hash_join, join_memory

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import SchemaError
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.join_type import RULES, emission
 from engine.join.replicated_keys import ReplicatedKeys

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.join_type import RULES, Emission, emission
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.errors import CorruptBlockError, SchemaError
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.iomanager.value_store import ValueStore
 from engine.memory.value_stores import BLOCK_BYTES
 from engine.records.outside_values import set_outside_bytes

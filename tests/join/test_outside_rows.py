@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.records.row_codec import RowCodec
 from tests.join.join_oracle import oracle_join, rows_of, run_join, table_rows
 from tests.records.test_outside_values import store

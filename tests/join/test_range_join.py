@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.errors import SchemaError
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.join.join_spec import JoinInput, JoinSpec

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.hash_join import HashJoin
 from engine.records.row_codec import RowCodec
 from tests.join.join_oracle import rows_of, run_join, table_rows

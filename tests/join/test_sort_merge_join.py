@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import SchemaError
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.graph.sort_key import SortKey
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity

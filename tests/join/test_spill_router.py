@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import CorruptBlockError
 from engine.exchange.page_reader import PageReader
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.spill_router import SpillRouter
 from engine.records.row_codec import RowCodec
 from tests.join.join_oracle import ALL_TYPES, assert_joins_like_oracle, hash_join, join_memory

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.join.borrowed_build import borrow_build
 from engine.join.replicated_keys import ReplicatedKeys
 from tests.join.join_oracle import hash_join, join_memory, oracle_join, rows_of, table_rows

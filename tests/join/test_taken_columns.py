@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from tests.join.join_oracle import assert_joins_like_oracle
 
 TYPES = {

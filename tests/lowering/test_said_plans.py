@@ -25,7 +25,8 @@ from engine import (
 )
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.expression import is_said
-from engine.graph.plan import SAID, Filter, Plan, Project, decode_plan, encode_plan
+from engine.graph.plan import Filter, Plan, Project, decode_plan, encode_plan
+from engine.graph.said_operators import SAID
 from engine.lowering.logical_node import LogicalNode, build_plan, said_plan
 from engine.lowering.said_nodes import lowered
 from tests.tpch.queries import QUERIES, read_tables

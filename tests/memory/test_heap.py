@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.memory import heap
+from tests.sampling import first
 
 #: what a host program may notice, before the engine comes, with it, and after a job
 SCRIPT = """
@@ -39,7 +40,7 @@ def run(script, *arguments):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("before", ["", "import pyarrow", "gc.disable()", "gc.freeze()", "gc.set_threshold(50, 2, 2)"])
+@pytest.mark.parametrize("before", first("import pyarrow; gc.disable()", "", "gc.freeze(); gc.set_threshold(50, 2, 2)"))
 def test_a_users_process_has_the_variables_and_the_collector_that_it_had(before, tmp_path):
     pq.write_table(pa.table({"n": [1, 2, 3]}), tmp_path / "in.parquet")
     first, *others = run(SCRIPT.format(before=before), tmp_path / "in.parquet", tmp_path / "out")
@@ -68,6 +69,15 @@ def test_daemons_and_workers_are_told_what_their_libraries_read(monkeypatch):
     assert heap.daemon_variables()["MALLOC_ARENA_MAX"] == "2"
     assert heap.worker_variables()["OPENBLAS_NUM_THREADS"] == "1"
     assert heap.daemon_variables()["ARROW_DEFAULT_MEMORY_POOL"] == "jemalloc"
+
+
+def test_workers_do_not_inherit_secret_settings(monkeypatch):
+    secret = ("DREY_STORAGE_S3_SECRET_ACCESS_KEY", "DREY_STORAGE_AZURE_ACCOUNT_KEY", "DREY_STORAGE_FSSPEC_OPTIONS")
+    others = ("DREY_STORAGE_S3_REGION", "DREY_SECURITY_SECRET_FILE", "AWS_SECRET_ACCESS_KEY", "MY_TOKEN")
+    for name in (*secret, *others):
+        monkeypatch.setenv(name, "x")
+    assert {*others} <= {*heap.worker_variables()}
+    assert not {*secret} & {*heap.worker_variables()}
 
 
 def test_decay_is_at_once_while_anybody_is_short_of_memory(monkeypatch):

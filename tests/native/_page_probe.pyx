@@ -14,7 +14,7 @@ from engine.parquet.page_kernels cimport (
     snappy_begin,
 )
 from engine.parquet.value_kernels cimport spread, spread_singly
-from engine.records.bit_kernels cimport gather_bits, gather_singly
+from engine.records.bit_kernels cimport gather_bits, gather_singly, place_bits, place_singly
 
 snappy_begin()
 
@@ -86,6 +86,11 @@ def checksum(bytes data not None):
 def gathered_bits(uint64_t bits, uint64_t wanted):
     """Return the bits of a word at the places of another one's, found both ways."""
     return gather_bits(bits, wanted), gather_singly(bits, wanted)
+
+
+def placed_bits(uint64_t bits, uint64_t wanted):
+    """Return the lowest bits of a word at the places of another one's, found both ways."""
+    return place_bits(bits, wanted), place_singly(bits, wanted)
 
 
 def spread_values(bytes values not None, int width, int64_t rows, list words not None):

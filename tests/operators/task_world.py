@@ -16,9 +16,9 @@ from engine.connectors.arrow_source import arrow_source
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.functions.function_bytes import packed
 from engine.graph.deployment import (
-    InputChannelDescriptor,
     InputGateDescriptor,
     PartitionLocation,
+    ProducerPlace,
     ResultPartitionDescriptor,
     SinkStaging,
     TaskDeploymentDescriptor,
@@ -32,6 +32,7 @@ from engine.graph.operator_descriptor import (
 )
 from engine.graph.ship_strategy import PartitionerSpec, ResultPartitionType
 from engine.graph.source_spec import SinkSpec
+from engine.graph.subpartition_share import WHOLE
 from engine.ids import (
     AllocationId,
     ExecutionAttemptId,
@@ -149,8 +150,8 @@ def partition(
 
 def gate(produced: ResultPartitionDescriptor, subpartition: int = 0) -> InputGateDescriptor:
     """Return the gate that reads one subpartition."""
-    channel = InputChannelDescriptor(produced.id, PartitionLocation.LOCAL, subpartition)
-    return InputGateDescriptor(0, produced.schema, produced.result_type, (channel,))
+    place = ProducerPlace(produced.id, PartitionLocation.LOCAL)
+    return InputGateDescriptor(0, produced.schema, produced.result_type, (place,), (((subpartition, WHOLE),),))
 
 
 def in_thread(work: Callable[[], None]) -> tuple[threading.Thread, list[BaseException]]:

@@ -20,6 +20,8 @@ from engine.graph.sort_key import SortKey
 from engine.operators import sink_operator
 from tests.operators.task_world import TaskWorld, described, gate, in_thread, partition, python
 
+pytestmark = pytest.mark.usefixtures("one_zygote")
+
 TABLE = pa.table({"k": [(n * 7919) % 20011 for n in range(20000)], "s": [f"value {n}" for n in range(20000)]})
 SCHEMA = TABLE.schema
 SORT = SortOperator((SortKey("k"),))

@@ -4,11 +4,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from engine.api.expressions import col, lit
+from engine.column_expressions.expressions import col, lit
 from engine.errors import DataError, TaskCancelledError
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, LimitOperator, OperatorDescriptor
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from tests.operators.task_world import described, gate, in_thread, partition
 from tests.operators.test_drivers import END_S, JOINED, LEFT, RIGHT, finish, produce, world, written
 

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from engine.api.expressions import col, lit
+from engine.column_expressions.expressions import col, lit
 from engine.errors import DataError
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.operator_descriptor import HashJoinOperator, IdentityOperator, LimitOperator, OperatorDescriptor
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from tests.operators.task_world import TaskWorld, described, gate, in_thread, partition
 
 LEFT = pa.table({"k": [n % 50 for n in range(9000)], "v": list(range(9000))})

@@ -88,3 +88,19 @@ def test_offers_are_forgotten_when_they_are_withdrawn():
     for subpartition in (0, 1, 1):
         board.withdraw(partition(), subpartition)
     assert board.partition_count == 0
+
+
+def test_a_producer_that_waits_is_not_woken_before_the_last_offer(monkeypatch):
+    monkeypatch.setattr("engine.operators.filter_registry._CHECK_EVERY_S", END_S)
+    board, looks = FilterRegistry(), []
+    thread = threading.Thread(target=lambda: board.wait(partition(), 5, lambda: looks.append(1)), daemon=True)
+    thread.start()
+    while not looks:
+        thread.join(0.001)
+    for part in range(4):
+        board.offer(partition(), part, filters(part))
+        thread.join(0.01)
+    assert looks == [1]
+    board.offer(partition(), 4, filters(4))
+    thread.join(END_S)
+    assert not thread.is_alive() and looks == [1]

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from engine.api.expressions import col, lit
+from engine.column_expressions.expressions import col, lit
 from engine.errors import TaskCancelledError
 from engine.operators.pair_conditions import pair_condition
 

@@ -9,7 +9,7 @@ import pytest
 from engine.errors import TaskCancelledError
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.operator_descriptor import OperatorDescriptor, PartitionedAsofOperator
-from engine.graph.plan import AsofDirection
+from engine.graph.said_operators import AsofDirection
 from engine.memory.page_budget import OPERATOR_PAGES_MIN
 from engine.operators import partitioned_asof_driver
 from engine.operators.partitioned_asof_driver import PartitionedAsofDriver

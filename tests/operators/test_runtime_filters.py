@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from engine.graph.plan import JoinType
 from engine.graph.runtime_filter import RuntimeFilter
+from engine.graph.said_operators import JoinType
 from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.memory.budget import Budget, Kind

@@ -12,7 +12,7 @@ import pytest
 from engine.errors import ProducerFailedError, TaskCancelledError
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.operator_descriptor import HashJoinOperator, OperatorDescriptor
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.ids import ExecutionAttemptId, JobId, JobVertexId
 from engine.operators.shared_builds import SharedBuilds
 from tests.operators.task_world import TaskWorld, gate, in_thread, partition

@@ -7,7 +7,7 @@ import pytest
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.expression import Call, ColumnRef
 from engine.graph.operator_descriptor import LimitOperator, OperatorDescriptor, SortMergeJoinOperator
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.memory.page_budget import OPERATOR_PAGES_MIN
 from tests.operators.task_world import described
 from tests.operators.test_drivers import END_S, finish, produce, world, written

@@ -18,18 +18,8 @@ from engine.graph.operator_descriptor import (
     SortOperator,
     SourceOperator,
 )
-from engine.graph.plan import (
-    Aggregate,
-    Filter,
-    Join,
-    JoinType,
-    Limit,
-    PartialAggregate,
-    Plan,
-    Project,
-    Sort,
-    Source,
-)
+from engine.graph.plan import Aggregate, Filter, Join, Limit, PartialAggregate, Plan, Project, Sort, Source
+from engine.graph.said_operators import JoinType
 from engine.graph.ship_strategy import PartitionerSpec
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ParquetSource, SourceSpec

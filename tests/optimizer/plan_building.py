@@ -9,8 +9,6 @@ from engine.graph.plan import (
     Aggregate,
     Filter,
     Join,
-    JoinHint,
-    JoinType,
     Limit,
     Operator,
     Plan,
@@ -23,6 +21,7 @@ from engine.graph.plan import (
     Union,
 )
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SinkSpec, SourceSplit, SourceStatistics
 

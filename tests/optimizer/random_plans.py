@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from engine.graph.expression import Case, ColumnRef, Expression
-from engine.graph.plan import JoinHint, JoinType, Plan
+from engine.graph.plan import Plan
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.join_alternatives import CORRECT_PAIRS, HINTED
 from tests.optimizer.interpreter import Tables

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import AggregateCall, Case, Cast, ColumnRef, Expression, Literal
-from engine.graph.plan import Aggregate, Join, JoinType, PartialAggregate, Plan, PlanNode, Project, Source
+from engine.graph.plan import Aggregate, Join, PartialAggregate, Plan, PlanNode, Project, Source
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
 from engine.optimizer.logical_optimizer import rewrite
+from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.optimizer import optimize
+from engine.optimizer.rules import aggregate_pushdown
 from engine.optimizer.safe_numbers import is_safe_call
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
@@ -134,6 +137,26 @@ def test_states_go_below_every_join_where_that_pays():
     builder.join(source, countries, left_on="country", right_on="code")
     plan = rewritten(builder, ("sum", "price"), keys=("region",))
     assert [isinstance(plan.node(node.inputs[0]).operator, Source) for node in partials(plan)][-1:] == [True]
+
+
+@pytest.mark.parametrize(("share", "phases"), [(aggregate_pushdown.MERGED_SHARE, 1), (2.0, 2)])
+def test_states_are_not_merged_between_joins_where_that_makes_hardly_fewer(monkeypatch, share, phases):
+    monkeypatch.setattr(aggregate_pushdown, "MERGED_SHARE", share)
+    builder = Builder()
+    sales, _ = sides(builder)
+    owned = {name: ColumnStatistics(distinct_count=1000) for name in ("customer_id", "owner")}
+    owner = builder.source(schema(customer_id="int64", owner="int64"), rows=1000, columns=owned, path="owner.parquet")
+    names = {"person": ColumnStatistics(distinct_count=1000)}
+    person = builder.source(schema(person="int64", label="string"), rows=1000, columns=names, path="people.parquet")
+    joined_once = builder.join(sales, owner, left_on="customer", right_on="customer_id")
+    joined_twice = builder.join(joined_once, person, left_on="owner", right_on="person")
+    builder.sink(builder.aggregate(joined_twice, ("label", "day"), ("sum", "price")))
+    logical = LogicalPlan(builder.plan())
+    aggregate_pushdown.apply(logical)
+    plan = logical.to_plan()
+    assert len(partials(plan)) == phases
+    assert any(isinstance(plan.node(node.inputs[0]).operator, Source) for node in partials(plan))
+    assert the_aggregate(plan).of_states
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from engine import Environment
 from engine.graph.expression import ColumnRef
-from engine.graph.plan import Aggregate, Join, JoinType, Plan
+from engine.graph.plan import Aggregate, Join, Plan
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.interpreter import run_plan
@@ -73,6 +74,17 @@ def test_up_to_a_quarter_of_the_groups_is_worth_asking_for():
         assert is_reduced(rewrite(builder.plan())) is is_worth
 
 
+@pytest.mark.parametrize(("stores", "is_worth"), [(20, False), (1000, True)])
+def test_groups_of_two_keys_are_asked_for_by_values_of_one(stores, is_worth):
+    builder = Builder()
+    asked = builder.source(schema(s2="int64"), rows=10, path="asked")
+    known = {"s": ColumnStatistics(distinct_count=stores), "k": ColumnStatistics(distinct_count=50_000)}
+    items = builder.source(schema(s="int64", k="int64", v="int64"), rows=1e6, columns=known, path="items")
+    groups = builder.aggregate(items, ("s", "k"), ("sum", "v"))
+    builder.sink(builder.join(asked, groups, left_on="s2", right_on="s"))
+    assert is_reduced(rewrite(builder.plan())) is is_worth
+
+
 def test_rows_are_reduced_once_also_where_the_semi_join_moves_to_the_other_side():
     """Names of customers are asked for, so the semi join goes to the customers, the right side of the join below."""
     builder = Builder()
@@ -102,7 +114,7 @@ def test_keys_that_are_no_group_keys_reduce_nothing():
 def test_groups_whose_key_equals_two_columns_are_asked_for_by_one_of_them(how):
     with Environment(config={"parallelism.default": 3}) as env:
         asked = env.from_arrow(pa.table({"x": [1, 2], "y": [1, 3]}))
-        pairs = env.from_arrow(pa.table({"v": [0, 1, 2] * 8, "u": [row % 8 // 2 for row in range(24)]})).distinct()
+        pairs = env.from_arrow(pa.table({"v": [0, 1, 2] * 8, "u": [row // 3 for row in range(24)]})).distinct()
         found = asked.join(pairs, left_on=["x", "y"], right_on=["u", "u"], how=how)
         assert "semi join on u, HASH" in found.explain()
         rows = [(1, 1, v) for v in (0, 1, 2)] + ([(2, 3, None)] if how == "left" else [])

@@ -15,7 +15,8 @@ from engine.graph.operator_descriptor import (
     SinkOperator,
     SourceOperator,
 )
-from engine.graph.plan import JoinType, Plan
+from engine.graph.plan import Plan
+from engine.graph.said_operators import JoinType
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.graph.source_spec import ArrowSource, SinkSpec
 from engine.optimizer.chaining import Link, chain_break, chains

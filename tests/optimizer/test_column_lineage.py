@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import Call, Cast, ColumnRef, Expression, Literal, NamedExpression
-from engine.graph.plan import Join, JoinHint, JoinType
+from engine.graph.plan import Join
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer import column_lineage
 from engine.optimizer.estimates import estimate_plan

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import msgspec
+import pyarrow.compute as pc
 import pytest
 
 from engine.graph.expression import Literal
-from engine.graph.plan import Filter, JoinType, Operator, Plan, Source, Union
+from engine.graph.plan import Filter, Operator, Plan, Source, Union
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
+from engine.optimizer.expression_rewriting import truth_of_constants
 from engine.optimizer.logical_optimizer import rewrite
-from tests.optimizer.plan_building import Builder, call, lit, schema
+from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
 PAIR = schema(k="int64", v="int64")
 NULL = Literal(b"ipc", "None", None)
@@ -47,6 +50,50 @@ def test_what_never_has_a_row_is_not_read(never):
     assert kinds(plan) == ["no rows", "Sink"]
     assert plan.nodes[0].operator.statistics.origin == "no rows: a filter is never true"
     assert plan.nodes[0].schema.names == builder.schema(builder.sinks[0]).names
+
+
+COMPARED = {
+    "equal": (False, True), "not_equal": (True, False), "less": (True, False), "less_equal": (True, True),
+    "greater": (False, False), "greater_equal": (False, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("low", "high"), [("C", "c"), (-2, 10), ("\uffff", "\U00010000")])
+@pytest.mark.parametrize("function", COMPARED)
+def test_comparisons_of_constants_are_what_arrow_says(function, low, high):
+    with_higher, with_same = COMPARED[function]
+    assert getattr(pc, function)(low, high).as_py() is with_higher
+    assert truth_of_constants(call(function, lit(low), lit(high))) is with_higher
+    assert truth_of_constants(call(function, lit(low), lit(low))) is with_same
+
+
+@pytest.mark.parametrize(
+    ("expression", "truth"),
+    [
+        (call("is_in", lit("a"), lit("b"), lit("a")), True),
+        (call("is_in", lit("a"), lit("b"), NULL), None),
+        (call("not", call("equal", lit(1), lit(1))), False),
+        (call("or", call("equal", "k", lit(1)), call("equal", lit(2), lit(2))), True),
+        (call("or", call("equal", lit("x"), lit("y")), call("less", lit(2), lit(2))), False),
+        (call("or", call("equal", "k", lit(1)), call("equal", lit(2), lit(3))), None),
+        (call("equal", lit(True), lit(1)), None),
+        (call("equal", lit("1"), lit(1)), None),
+        (call("equal", lit(float("nan")), lit(float("nan"))), None),
+        (call("equal", "k", lit(1)), None),
+    ],
+    ids=str,
+)
+def test_what_is_known_of_constants(expression, truth):
+    assert truth_of_constants(expression) is truth
+
+
+def test_branches_of_a_union_that_say_another_word_than_is_asked_for_are_not_read():
+    builder = Builder()
+    branches = [
+        builder.project(builder.source(PAIR), (column("which", "string"), lit(word)), "v") for word in ("s", "c", "w")
+    ]
+    builder.sink(builder.filter(builder.union(*branches), call("equal", "which", lit("c"))))
+    assert kinds(rewrite(builder.plan())) == ["Source", "Project", "Sink"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine.graph.plan import Join, JoinType
+from engine.graph.plan import Join
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.dictionary_builds import table_bytes

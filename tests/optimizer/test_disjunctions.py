@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, ColumnRef, Expression, conjuncts, disjuncts
-from engine.graph.plan import Filter, Join, JoinType, Plan
+from engine.graph.plan import Filter, Join, Plan
+from engine.graph.said_operators import JoinType
 from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules import disjunctions

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import ColumnRef, columns_of
-from engine.graph.plan import Join, JoinType, Plan, PlanNode, Project
+from engine.graph.plan import Join, Plan, PlanNode, Project
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.plan_building import Builder, call, column, lit, schema

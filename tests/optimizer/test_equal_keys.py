@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import conjuncts
-from engine.graph.plan import Filter, JoinType, PartialAggregate, Plan, Source
+from engine.graph.plan import Filter, PartialAggregate, Plan, Source
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
 from engine.optimizer.logical_optimizer import rewrite

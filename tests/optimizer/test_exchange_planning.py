@@ -9,7 +9,8 @@ from engine.errors import ConfigurationError, PlanError
 from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
 from engine.graph.operator_descriptor import HashJoinOperator
 from engine.graph.pipelined_regions import pipelined_regions
-from engine.graph.plan import JoinHint, Plan
+from engine.graph.plan import Plan
+from engine.graph.said_operators import JoinHint
 from engine.ids import JobId
 from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget
 from engine.optimizer.job_graph_generator import generate_job_graph

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.plan import JoinHint, JoinType, Plan
+from engine.graph.plan import Plan
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.optimizer import optimize

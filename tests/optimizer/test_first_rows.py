@@ -13,6 +13,7 @@ from engine.optimizer import small_parts
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, schema
+from tests.sampling import first
 
 KEYED = schema(k="int64", a="int64")
 KNOWN = Call("is_not_null", (ColumnRef("k"),))
@@ -89,7 +90,7 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 3, 7])
+@pytest.mark.parametrize("parallelism", first(3, 1, 2, 7))
 def test_first_rows_and_pages_go_by_the_order_of_the_files(monkeypatch, folder, parallelism):
     monkeypatch.setattr(small_parts, "SMALL_BYTES", 0)
     with Environment(config={"parallelism.default": parallelism, "python.execution-mode": "thread"}) as env:

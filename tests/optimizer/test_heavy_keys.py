@@ -8,7 +8,8 @@ import pytest
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import Call, ColumnRef
 from engine.graph.operator_descriptor import HashJoinOperator
-from engine.graph.plan import Join, JoinHint, JoinType, Plan
+from engine.graph.plan import Join, Plan
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
 from engine.ids import JobId

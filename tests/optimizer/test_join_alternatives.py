@@ -7,7 +7,8 @@ import pytest
 from engine.errors import PlanError
 from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import SortMergeJoinOperator
-from engine.graph.plan import Join, JoinHint, JoinType
+from engine.graph.plan import Join
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.join_alternatives import (

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from engine.graph.expression import ColumnRef
-from engine.graph.plan import Filter, Join, JoinHint, JoinType, Plan, PlanNode, Source
+from engine.graph.plan import Filter, Join, Plan, PlanNode, Source
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
 from engine.optimizer.join_search import (

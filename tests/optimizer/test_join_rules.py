@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import conjuncts
-from engine.graph.plan import Filter, Join, JoinHint, JoinType, Source
+from engine.graph.plan import Filter, Join, Source
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.optimizer import optimize

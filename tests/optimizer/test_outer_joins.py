@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.graph.plan import Join, JoinType, Plan
+from engine.graph.plan import Join, Plan
+from engine.graph.said_operators import JoinType
 from engine.optimizer.logical_optimizer import rewrite
-from tests.optimizer.plan_building import Builder, call, lit, schema
+from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
 LEFT, RIGHT, THIRD = schema(x="int64", a="int64"), schema(y="int64", b="int64"), schema(z="int64", c="int64")
 INNER, SEMI, ANTI = JoinType.INNER, JoinType.SEMI, JoinType.ANTI
@@ -72,6 +73,13 @@ def test_a_null_key_of_not_in_is_looked_at():
         (call("or", call("less", "b", lit(5)), call("less", "a", lit(5))), JoinType.LEFT),
         (call("is_null", "b"), JoinType.LEFT),
         (call("less", "a", lit(5)), JoinType.LEFT),
+        (call("less", call("add", lit(1), "b"), lit(5)), INNER),
+        (call("greater", call("coalesce", "b", lit(0)), lit(5)), INNER),
+        (call("greater", lit(-5), call("fill_null", "b", lit(0))), INNER),
+        (call("less", call("coalesce", "b", lit(0)), lit(5)), JoinType.LEFT),
+        (call("less", call("coalesce", "b", "a"), lit(5)), JoinType.LEFT),
+        (call("less", call("add", call("coalesce", "b", lit(0)), lit(1)), lit(0)), JoinType.LEFT),
+        (call("greater", call("coalesce", "b", lit(9)), lit(5)), JoinType.LEFT),
     ],
 )
 def test_a_comparison_drops_them_too(predicate, narrowed):
@@ -86,6 +94,13 @@ def test_a_column_is_followed_through_what_keeps_its_rows():
     grouped = builder.aggregate(builder.sort(renamed, "x"), ("b",), ("count", "x"))
     third = builder.source(THIRD, path="third")
     builder.sink(builder.join(grouped, third, how=INNER, left_on="b", right_on="z"))
+    assert kinds(builder.plan()) == [INNER]
+
+
+def test_a_column_is_followed_through_sums_of_it():
+    builder, below = outer(JoinType.LEFT)
+    kept = builder.project(below, "x", (column("twice"), call("multiply", "b", lit(2))))
+    builder.sink(builder.sort(builder.filter(kept, call("less", "twice", lit(5))), "x"))
     assert kinds(builder.plan()) == [INNER]
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from engine.errors import PlanError
 from engine.graph.operator_descriptor import PythonOperator, SourceOperator
-from engine.graph.plan import JoinHint, JoinType, Partition, PythonFunction
+from engine.graph.plan import Partition, PythonFunction
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import PartitionerSpec
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.partition_planning import key_group_count

@@ -13,7 +13,7 @@ from engine.graph.operator_descriptor import (
     SinkOperator,
     SortOperator,
 )
-from engine.graph.plan import JoinHint, JoinType
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import ResultPartitionType
 from engine.graph.source_spec import ArrowSource
 from engine.ids import JobId

@@ -5,8 +5,9 @@ import pytest
 
 from engine import Environment, col
 from engine.expressions.schema_bridge import to_plan_schema
-from engine.graph.plan import Join, JoinType
+from engine.graph.plan import Join
 from engine.graph.range_condition import RangeBound, RangeCondition
+from engine.graph.said_operators import JoinType
 from engine.optimizer.range_planning import find_range
 
 LEFT = to_plan_schema(pa.schema([("k", pa.int64()), ("t", pa.int64()), ("u", pa.int64()), ("x", pa.string())]))

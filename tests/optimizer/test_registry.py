@@ -8,9 +8,10 @@ from typing import get_args
 import pytest
 
 from engine.errors import PlanError
-from engine.graph import operator_descriptor, plan
+from engine.graph import operator_descriptor, plan, said_operators
 from engine.graph.operator_descriptor import PhysicalOperator, Traits
-from engine.graph.plan import SAID, GroupBy, Limit, Operator
+from engine.graph.plan import Limit, Operator
+from engine.graph.said_operators import SAID, GroupBy
 from engine.operators import registry as drivers
 from engine.optimizer import operator_entries
 from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse
@@ -19,7 +20,7 @@ from engine.optimizer.operator_entries.registry import PLACES, entry_of, entry_o
 from tests.tidy.imports import ROOT
 
 #: of engine.graph.plan, but no operator
-NOT_OPERATORS = {"PlanNode", "Plan"}
+NOT_OPERATORS = {"PlanNode", "Plan", "SaidForm"}
 #: of engine.graph.operator_descriptor, but no physical operator
 NOT_PHYSICAL = {"Traits", "GroupedStates", "OperatorDescriptor"}
 
@@ -35,7 +36,8 @@ def structs_of(module):
 def test_every_operator_of_a_plan_has_exactly_one_entry():
     assert set(PLACES) == set(get_args(Operator)) - set(SAID)
     assert [entry.operator for entry in ENTRIES.values()] == list(PLACES)
-    assert set(structs_of(plan)) - NOT_OPERATORS == {one.__name__ for one in get_args(Operator)}
+    structs = {*structs_of(plan), *structs_of(said_operators)}
+    assert structs - NOT_OPERATORS == {one.__name__ for one in get_args(Operator)}
     assert isinstance(entry_of(Limit(1)), LimitEntry)
 
 

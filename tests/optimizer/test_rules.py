@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import Call, Case, ColumnRef, Expression, conjuncts
-from engine.graph.plan import Aggregate, Filter, Join, JoinType, Limit, Plan, PlanNode, Project, Sort, Source
+from engine.graph.plan import Aggregate, Filter, Join, Limit, Plan, PlanNode, Project, Sort, Source
+from engine.graph.said_operators import JoinType
 from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.operator_names import operator_name
@@ -167,6 +168,28 @@ def test_a_filter_that_can_raise_is_not_combined_with_the_one_that_guards_it():
     guarded = builder.filter(builder.source(WIDE), call("greater", "a", lit(0)))
     builder.sink(builder.filter(guarded, MAY_RAISE))
     assert len(nodes_of(rewrite(builder.plan()), Filter)) == 2
+
+
+def cross_join_of_two(builder):
+    return builder.join(
+        builder.source(schema(k="int64", a="int64")), builder.source(schema(j="int64")), how=JoinType.CROSS
+    )
+
+
+@pytest.mark.parametrize("as_one", [True, False], ids=["one predicate", "two filters"])
+def test_keys_of_a_join_are_found_behind_what_can_raise(as_one):
+    builder = Builder()
+    may_raise, is_key = call("less", call("add", "a", "j"), lit(1)), call("equal", "k", "j")
+    rows = cross_join_of_two(builder)
+    for predicate in [call("and", may_raise, is_key)] if as_one else [may_raise, is_key]:
+        rows = builder.filter(rows, predicate)
+    builder.sink(rows)
+    plan = rewrite(builder.plan())
+    (join,) = nodes_of(plan, Join)
+    assert join.operator.left_keys == ("k",)
+    (above_join,) = nodes_of(plan, Filter)
+    assert above_join.operator.predicate == may_raise
+    assert rewrite(plan) == plan
 
 
 def test_a_shared_node_is_not_filtered_for_one_consumer():

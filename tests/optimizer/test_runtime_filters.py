@@ -7,7 +7,7 @@ import pytest
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import Call, ColumnRef
 from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
-from engine.graph.plan import JoinHint, JoinType
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer import runtime_filter_planning
 from engine.optimizer.explain import explain
@@ -180,7 +180,7 @@ def test_the_share_that_is_kept_is_that_of_all_keys():
 
 def few_rows(builder):
     """A table of which one row in two is expected to be left, more than pays."""
-    return builder.filter(dimension(builder, rows=20_000), call("greater", "b", lit(5)))
+    return builder.filter(dimension(builder, rows=60_000), call("greater", "b", lit(5)))
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,12 @@ def test_a_build_side_that_may_be_smaller_than_expected_makes_one_up_to_so_many_
     assert [(each.column, each.rows_max) for each in join.filters] == [("k", rows_max)]
     condition = f"if none of its subtasks builds more than {rows_max} rows"
     assert f"run-time filter on k from join [2], {condition}" in explain(optimized)
-    assert filters(joined(build=lambda builder: dimension(builder, rows=20_000))) == []
+    assert filters(joined(build=lambda builder: dimension(builder, rows=60_000))) == []
+
+
+@pytest.mark.parametrize(("probe_rows", "is_sure"), [(3e6, True), (1e6, False)])
+def test_a_build_side_that_is_small_beside_the_source_always_makes_one(probe_rows, is_sure):
+    built = joined(probe=lambda builder: facts(builder, probe_rows), build=few_rows)
+    operators = [node.descriptor.operator for node in optimize(built.plan(), OptimizerSettings(parallelism=2)).nodes]
+    (join,) = [each for each in operators if isinstance(each, HashJoinOperator)]
+    assert [each.rows_max is None for each in join.filters] == [is_sure]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from engine.graph.expression import ColumnRef, Expression
-from engine.graph.plan import Join, JoinHint, JoinType, Plan, PlanNode, Project, Source
+from engine.graph.plan import Join, Plan, PlanNode, Project, Source
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
 from engine.optimizer.logical_optimizer import rewrite

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import ColumnRef, Expression
-from engine.graph.plan import Aggregate, JoinType, Plan, Source
+from engine.graph.plan import Aggregate, Plan, Source
+from engine.graph.said_operators import JoinType
 from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.interpreter import Row, run_plan
 from tests.optimizer.plan_building import Builder, call, column, lit, schema

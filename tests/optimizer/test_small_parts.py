@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from engine.graph.plan import AsofJoin, JoinHint, JoinType, Partition, PlanNode, Source, Window
+from engine.graph.plan import AsofJoin, Partition, PlanNode, Source, Window
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ColumnStatistics
@@ -51,6 +52,18 @@ def test_a_plan_that_reads_little_has_one_subtask_and_no_exchange():
     strategies = {channel.ship_strategy for node in optimized.nodes for channel in node.inputs}
     assert strategies == {ShipStrategy.FORWARD}
     assert "parallelism 4 (1 where up to 384 MB are read)" in explain(optimized)
+
+
+def test_groups_below_a_join_are_part_of_what_is_small():
+    builder = Builder()
+    known = {name: {name: ColumnStatistics(distinct_count=1000)} for name in ("k", "id")}
+    rows = builder.source(schema(k="int64", a="int32"), rows=1e6, columns=known["k"])
+    names = builder.source(schema(id="int64", name="string"), rows=1000, columns=known["id"])
+    joined = builder.join(rows, names, left_on="k", right_on="id")
+    builder.sink(builder.aggregate(joined, ("name",), ("sum", "a")))
+    optimized = optimize(builder.plan(), SETTINGS)
+    assert "before the join, which gets fewer rows" in explain(optimized)
+    assert {node.parallelism for node in optimized.nodes} == {1}
 
 
 def test_a_source_counts_before_any_filter():

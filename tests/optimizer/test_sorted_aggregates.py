@@ -47,6 +47,14 @@ def test_groups_sorted_by_their_keys_cross_one_exchange():
     assert partial.is_sorted_next
 
 
+@pytest.mark.parametrize(("distinct", "expects_no_fewer"), [(ROWS, True), (1000, False)])
+def test_a_partial_knows_whether_the_plan_expects_fewer_states_than_rows(distinct, expects_no_fewer):
+    optimized = planned(lambda builder, source: builder.aggregate(source, ("a",), ("sum", "b")), distinct=distinct)
+    operators = [node.descriptor.operator for node in optimized.nodes]
+    (partial,) = [each for each in operators if isinstance(each, HashAggregateOperator) and each.phase == "partial"]
+    assert partial.expects_no_fewer is expects_no_fewer
+
+
 def test_groups_are_sorted_by_all_of_their_keys_those_of_the_sort_first():
     optimized = planned(lambda builder, source: builder.sort(builder.aggregate(source, ("c", "d"), ("sum", "b")), "d"))
     assert phases(optimized) == COMBINED

@@ -6,7 +6,7 @@ import pytest
 
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.operator_descriptor import HashJoinOperator, IdentityOperator, SourceOperator
-from engine.graph.plan import JoinHint, JoinType
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize

@@ -113,7 +113,7 @@ def test_memory_of_pages_is_not_kept_from_pass_to_pass(tmp_path, new_space, monk
     kept, rows = [], 0
     with scan_memory.process_budget.reserve(Kind.ARROW, 1):
         for batch in reader:
-            kept.append(len(reader._scan._file._readers))
+            kept.append(len(reader._scans._scan._file._readers))
             rows += batch.num_rows
     reader.close()
     assert rows == 60_000

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.api.expressions import col, lit
+from engine.column_expressions.expressions import col, lit
 from engine.graph.sort_key import SortKey
 from engine.parquet.reader import ParquetReader
 from engine.parquet.source import parquet_source

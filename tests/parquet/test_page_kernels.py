@@ -140,6 +140,9 @@ def test_bits_at_the_places_of_others_lie_side_by_side(bits, wanted):
     places = [place for place in range(64) if wanted >> place & 1]
     expected = sum((bits >> place & 1) << index for index, place in enumerate(places))
     assert probe.gathered_bits(bits, wanted) == (expected, expected)
+    back = bits & wanted
+    more = (expected | bits << len(places)) & (2**64 - 1)
+    assert probe.placed_bits(expected, wanted) == probe.placed_bits(more, wanted) == (back, back)
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 12, 16])

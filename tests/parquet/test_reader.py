@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.api.expressions import col
+from engine.column_expressions.expressions import col
 from engine.errors import DataError, MemoryBudgetError
 from engine.memory.budget import Budget, Kind
 from engine.parquet import scan_memory

@@ -1,5 +1,6 @@
 """Rows that a filter leaves are those that it leaves of all, whatever lies in the file and how columns are read."""
 
+import contextlib
 import random
 import string
 from decimal import Decimal
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.api.expressions import col, lit
+from engine.column_expressions.expressions import col, lit
 from engine.errors import DataError
 from engine.expressions.evaluate import evaluate
 from engine.memory.budget import Budget, Kind
@@ -61,9 +62,8 @@ COLUMNS = [("day", "word", "view", "large", "note", "price"), ("price", "note"),
 def _filtered(path, predicate, columns, new_space=None):
     spec, _, schema = parquet_source(path)
     spec = msgspec.structs.replace(spec, columns=columns, predicate=predicate.expression)
-    reader = ParquetReader(spec, spec.splits, new_space)
-    found = pa.Table.from_batches(reader, pa.schema([schema.field(name) for name in columns]))
-    reader.close()
+    with contextlib.closing(ParquetReader(spec, spec.splits, new_space)) as reader:
+        found = pa.Table.from_batches(reader, pa.schema([schema.field(name) for name in columns]))
     return found, reader
 
 

@@ -1,5 +1,6 @@
 """Very many small files are read at once, each; what is wrong with one is said as of any other."""
 
+import contextlib
 import datetime
 import decimal
 
@@ -44,10 +45,9 @@ def opened(monkeypatch):
 
 
 def rows_of(spec):
-    reader = ParquetReader(spec, spec.splits)
-    table = pa.Table.from_batches(list(reader))
-    assert reader.bytes_read == sum(split.size_bytes for split in spec.splits)
-    reader.close()
+    with contextlib.closing(ParquetReader(spec, spec.splits)) as reader:
+        table = pa.Table.from_batches(list(reader))
+        assert reader.bytes_read == sum(split.size_bytes for split in spec.splits)
     return table
 
 

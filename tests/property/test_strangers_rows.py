@@ -21,7 +21,7 @@ from engine.csv.scan import RecordScanner, first_record_end, last_record_end, re
 from engine.errors import CorruptBlockError, DataError
 from engine.exchange.buffer_pool import unpooled_buffer
 from engine.exchange.page_reader import PageReader
-from engine.graph.plan import JoinType
+from engine.graph.said_operators import JoinType
 from engine.graph.sort_key import SortKey
 from engine.iomanager.block_format import decode_block, encode_block
 from engine.iomanager.spill_identity import SpillIdentity

@@ -1,11 +1,11 @@
-"""batch_bytes: what Arrow says, for batches as they are and for parts of them."""
+"""batch_bytes: what Arrow says, for batches as they are and for parts of them; used_bytes: of dictionaries a part."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
-from engine.records.arrow_batch import batch_bytes
+from engine.records.arrow_batch import batch_bytes, used_bytes
 
 VALUES = {
     "numbers": pa.array([1, None, 3, 4, 5, 6, 7, 8, 9, 10], pa.int64()),
@@ -43,3 +43,14 @@ def test_columns_add_up() -> None:
     assert batch_bytes(batch) == sum(batch_bytes(batch.select([name])) for name in batch.schema.names)
     assert batch_bytes(batch.select([])) == 0
     assert batch_bytes(batch.select(["numbers", "texts"]).slice(0, 0)) == 0
+
+
+def test_rows_use_no_more_values_of_a_dictionary_than_there_are_rows() -> None:
+    """Two rows of ten different texts of four bytes, and their offsets, use a fifth of them; others what they have."""
+    texts = pa.array([f"{number:04}" for number in range(10)]).dictionary_encode()
+    batch = pa.RecordBatch.from_arrays([texts, pa.array(range(10), pa.int64())], names=["texts", "numbers"])
+    values = texts.dictionary.nbytes
+
+    assert used_bytes(batch) == batch_bytes(batch) == batch.nbytes
+    assert batch_bytes(batch.slice(3, 2)) == values + 2 * (4 + 8)
+    assert used_bytes(batch.slice(3, 2)) == round(values * 0.2) + 2 * (4 + 8)

@@ -63,7 +63,10 @@ COLUMNS = [
     ([], None), ([], pa.string()), ([None, None], None), ([None], pa.int32()), ([1, None, -(2**63)], None),
     ([1, 2], pa.int32()), ([True, None, False] * 7, None), ([None, 1.5, float("-inf")], None), ([1.5], pa.float32()),
     (["", None, "żółw\0", "x" * 40], None), (("a", "b"), pa.large_string()), ([1, 2.5], None), ([1, True], pa.int64()),
-    ([b"x", None], None), ([[1], None], None), ([None] * 9 + [7], pa.int64()),
+    ([b"x", None], None), ([[1], None], None), ([None] * 9 + [7], pa.int64()), ([7, None, -128], pa.int8()),
+    ([2**64 - 1, None, 0], pa.uint64()), ([128], pa.int8()), ([-1], pa.uint16()), ([-(2**15), None], pa.int16()),
+    ([datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31)], None), ([datetime.date(1970, 1, 2)], pa.date32()),
+    ([datetime.date(1970, 1, 2)], pa.date64()), ([datetime.date(1970, 1, 2)], pa.timestamp("us")),
 ]  # fmt: skip
 
 

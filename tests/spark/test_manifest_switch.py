@@ -23,6 +23,7 @@ from engine.errors import PlanError, SchemaError
 from engine.spark import manifest_switch
 from engine.spark.manifest_switch import Owner, Promises, abort_write, begin_write, commit_write
 from engine.storage import local
+from engine.storage.temporary_files import temporary_path
 
 SCHEMA = pa.schema({"k": pa.int64(), "t": pa.string()})
 
@@ -186,7 +187,8 @@ def test_writes_at_once_all_arrive(tmp_path):
 def test_a_manifest_that_never_got_its_name_is_no_other_programs_and_goes_with_the_next_write(tmp_path):
     folder = tmp_path / "set"
     write(folder, [1])
-    for name in ("._manifest.json.0123456789abcdef", "._manifest.json.tmp"):
+    made = Path(temporary_path("_manifest.json")).name
+    for name in (made, "._manifest.json.0123456789abcdef", "._manifest.json.tmp"):
         (folder / name).write_bytes(b"half")
     write(folder, [2])
     assert numbers_of(folder) == [1, 2]

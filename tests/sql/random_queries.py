@@ -43,7 +43,7 @@ class Generator:
         self._random = random.Random(seed)
         self._names = 0
         self.columns: dict[str, list[Column]] = {}
-        self.tables = {f"t{number}": self._table(f"t{number}") for number in range(3)}
+        self.tables = {f"t{number}": self._table_of(f"t{number}") for number in range(3)}
 
     def query(self) -> str:
         """Return a query."""
@@ -51,7 +51,7 @@ class Generator:
 
     # tables ----------------------------------------------------------------------------------------------------
 
-    def _table(self, name: str) -> pa.Table:
+    def _table_of(self, name: str) -> pa.Table:
         kinds = ["int", *self._random.choices(list(_TYPES), k=self._random.randint(1, 4))]
         self.columns[name] = [Column(f"{name}_c{number}", kind) for number, kind in enumerate(kinds)]
         rows = self._random.choice((0, 1, 7, 30))

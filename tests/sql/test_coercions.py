@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine import Environment
+from engine import DataError, Environment
 from tests.sql.conftest import rows_of
 
 _TABLES = {
@@ -57,6 +57,9 @@ QUERIES = (
         )
     ),
     "SELECT id, coalesce(g, dec) AS r, coalesce(dec, g) AS s, coalesce(h, dec) AS t FROM m",
+    "SELECT w + 0 AS r, 2 * w AS s, w - 1 AS t FROM u WHERE w <> 2**64 - 1",
+    "SELECT w + 0 AS r, w * 1 AS s, w - 1 AS t, 0 + w AS x FROM u",
+    "SELECT w + k AS r, k - w AS s, w + -1 AS t FROM u, c",
     "SELECT dec AS r FROM m UNION ALL SELECT g FROM m",
     "SELECT wide AS r FROM m UNION SELECT g FROM m",
     "SELECT id, CASE WHEN dec > 10.5 THEN dec ELSE g END AS r FROM m",
@@ -110,3 +113,10 @@ def test_a_cast_that_changes_nothing_is_dropped(
     both: tuple[Environment, duckdb.DuckDBPyConnection], condition: str, filtered: str
 ) -> None:
     assert filtered in both[0].sql(f"SELECT id FROM m WHERE {condition}").explain()
+
+
+def test_a_result_that_an_integer_without_a_sign_has_no_room_for_is_an_error(environment: Environment) -> None:
+    environment.register("unsigned", environment.from_arrow(_TABLES["u"]))
+    for written in ("w + 1", "w - 2"):
+        with pytest.raises(DataError, match="out of bounds; in a row with w="):
+            environment.sql(f"SELECT {written} AS r FROM unsigned").to_arrow()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine import Environment, PlanError
-from tests.sql.conftest import Answers
+from tests.sql.conftest import Answers, rows_of
 
 QUERIES = (
     "SELECT k * 1 AS g, count(DISTINCT k) AS n FROM t GROUP BY k * 1",
@@ -22,6 +22,7 @@ QUERIES = (
     "SELECT s, sum(DISTINCT k) FILTER (WHERE v > 10) AS a, sum(v) AS b FROM t GROUP BY s",
     "SELECT s, stddev_pop(v) AS a, var_pop(v) AS b, median(v) AS c FROM t GROUP BY s",
     "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY v) AS a FROM t",
+    "SELECT mode() WITHIN GROUP (ORDER BY s) AS a, mode() WITHIN GROUP (ORDER BY k) AS b FROM t",
     "SELECT round(corr(k, v), 9) AS a, covar_pop(k, v) FILTER (WHERE v > 10) AS b, covar_samp(v, k) AS c FROM t",
     "SELECT s, bit_and(k) AS a, bit_or(k) AS b, bit_xor(k) AS c, bit_xor(DISTINCT k) AS d FROM t GROUP BY s",
     "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY v DESC) AS a, count(*) AS c FROM t",
@@ -34,6 +35,8 @@ QUERIES = (
     "SELECT k, s, v, grouping(k, s, v) AS g, count(*) AS n FROM t GROUP BY GROUPING SETS ((k, s), (v), (k, v), ())",
     "SELECT k, sum(v) AS x FROM t GROUP BY ROLLUP (k) ORDER BY grouping(k), x DESC",
     "SELECT grouping(k) + grouping(s) AS level, count(*) AS n FROM t GROUP BY ROLLUP (k, s) HAVING count(*) > 1",
+    "SELECT k, s, count(*) AS n FROM t GROUP BY ROLLUP (k, s), ROLLUP (k)",
+    "SELECT k, s, v, count(*) AS n FROM t GROUP BY ROLLUP (k), v, CUBE (s), GROUPING SETS ((k), ())",
     "SELECT k, count(*) AS n FROM e GROUP BY ROLLUP (k)",
     "SELECT k FROM e GROUP BY ROLLUP (k)",
     "SELECT 1 AS one FROM (SELECT k, max(w) AS m FROM e GROUP BY CUBE (k)) AS x CROSS JOIN n",
@@ -45,6 +48,16 @@ QUERIES = (
 def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
     found, wanted = answers(query)
     assert found == wanted
+
+
+@pytest.mark.parametrize("dialect", [None, "postgres"])
+def test_equal_grouping_sets_are_one_behind_distinct(environment: Environment, dialect: str | None) -> None:
+    once = "SELECT k, s, count(*) AS n FROM t GROUP BY GROUPING SETS ((k, s), (k), (s), ())"
+    several = "SELECT k, s, count(*) AS n FROM t GROUP BY DISTINCT ROLLUP (k, s), ROLLUP (s, k)"
+    found, wanted = (rows_of(environment.sql(query, dialect=dialect).to_arrow()) for query in (several, once))
+    assert found == wanted
+    with_equal = environment.sql(several.replace("DISTINCT ", ""), dialect=dialect).to_arrow()
+    assert with_equal.num_rows > len(wanted)
 
 
 def test_an_aggregate_that_is_not_there_is_refused_by_name(environment: Environment) -> None:

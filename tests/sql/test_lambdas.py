@@ -20,6 +20,7 @@ ROWS = pa.table(
             [[{"a": 1, "b": "x"}], [{"a": None, "b": "y"}, {"a": 2, "b": None}], [], None, [None]],
             pa.list_(pa.struct([("a", pa.int64()), ("b", pa.string())])),
         ),
+        "dotted": ['{"a.b": 1, "a": {"b": 2}, "it\'s": 3}'] * 5,
         "js": ['{"a": 1, "b": [1, {"c": "x"}], "n": null}', '{"a": "t"}', None, '{"a": [1.5, true]}', "[5, 6]"],
     }
 )
@@ -53,12 +54,24 @@ EXPRESSIONS = (
     "js ->> 'a'",
     "js -> '$.b[1].c'",
     "js -> 'b' -> 1 ->> 'c'",
+    "js::json -> 'b' -> 1 ->> 'c'",
+    "CAST(js AS JSON) ->> 'a'",
     "js -> 'b'",
     "js -> 0",
     "js ->> 0",
     "js -> 'n'",
     "upper(js -> 'a')",
     "json_extract(js, '$.b')",
+    "dotted ->> 'a.b'",
+    "dotted ->> '$.a.b'",
+    "dotted ->> '/a/b'",
+    "dotted -> '$.\"a.b\"'",
+    "dotted ->> 'it''s'",
+    "json_extract(dotted, 'a.b')",
+    "json_extract_string(dotted, CASE WHEN k > 2 THEN 'a.b' ELSE 'a' END)",
+    "list_slice(l, NULL, 2)",
+    "list_slice(l, 1, NULL)",
+    "l[NULL:2]",
     "MAP {'a': k}['a']",
     "MAP {'a': k, 'b': NULL}['b']",
     "map_keys(MAP {k: s})",
@@ -110,6 +123,13 @@ def test_rows_are_those_of_duckdb(environment: Environment, query: str) -> None:
         connection.register("t", ROWS)
         wanted = connection.sql(query).fetchall()
     assert [tuple(row.values()) for row in environment.sql(query).to_arrow().to_pylist()] == wanted
+
+
+@pytest.mark.parametrize("name", ["a.b", "$.a", "/a", "it's"])
+def test_behind_an_arrow_of_postgresql_stands_a_name(environment: Environment, name: str) -> None:
+    text, name = f"'{{\"{name}\": 3}}'".replace("t's", "t''s"), name.replace("'", "''")
+    found = environment.sql(f"SELECT {text} ->> '{name}' AS x, {text} -> '{name}' AS y", dialect="postgres")
+    assert found.to_arrow().to_pylist() == [{"x": "3", "y": "3"}]
 
 
 def test_an_arrow_makes_a_function_as_lambda_does(environment: Environment) -> None:

@@ -64,6 +64,7 @@ NOT_IN = (
 )
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("values", LISTS)
 @pytest.mark.parametrize("value", VALUES)

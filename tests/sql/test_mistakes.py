@@ -6,7 +6,11 @@ import re
 
 import pytest
 
-from engine import Environment, NotYetSupportedError, PlanError
+from engine import ConfigurationError, Environment, NotYetSupportedError, PlanError
+from engine.dialects.excerpts import excerpt
+from engine.dialects.parser import Drey
+from engine.errors import EngineError
+from engine.statements.statements import statement
 
 SAID = {
     'SELEC k FROM t': 'line 1, column 1: expected: an SQL statement, found: SELEC; did you mean SELECT for SELEC?',
@@ -22,6 +26,19 @@ SAID = {
         'line 1, column 43: expected: end of statement, found: t; did you mean FROM for FORM?'
     ),
     'SHOW TABELS': 'line 1, column 1: SHOW is followed by TABLES',
+    'SELECT substr(s, 2, -1) FROM t': (
+        "line 1, column 8: substr() with a negative length, of which dialects differ; write abs(n), or pass "
+        "dialect='duckdb'"
+    ),
+    'SELECT ROW() = ROW() FROM t': 'line 1, column 8: a row of no values is compared',
+    "SELECT CASE WHEN k > 1 THEN DATE '2024-01-01' ELSE 1 END FROM t": (
+        'line 1, column 18: the values of CASE are DATE and BIGINT, which have no common type; cast them'
+    ),
+    'SELECT CAST([k] AS INT) FROM t': 'line 1, column 14: BIGINT[] cannot be cast to INTEGER',
+    'SELECT k, CAST(k > 1 AS DATE) FROM t': 'line 1, column 16: BOOLEAN cannot be cast to DATE',
+    "SELECT make_date(s, 1, 1) FROM t": (
+        'line 1, column 8: no function has these types of arguments: make_date(VARCHAR, BIGINT, BIGINT)'
+    ),
     'SELECT kk FROM t': 'line 1, column 8: no column kk; did you mean k? (there are k, v, s)',
     "SELECT k,\n  'vv' AS vv, t.vv\nFROM t": (
         'line 2, column 15: no column t.vv; did you mean v? (there are k, v, s)'
@@ -45,6 +62,7 @@ SAID = {
     'SELECT k FROM t WHERE sum(v) > 1': 'line 1, column 23: an aggregate in WHERE; write it in HAVING',
     'SELECT k + s FROM t': 'line 1, column 8: BIGINT + VARCHAR is not defined; cast one side',
     'SELECT k FROM t WHERE s LIKE 5': 'line 1, column 23: VARCHAR LIKE BIGINT is not defined; cast one side',
+    'SELECT count(DISTINCT) FROM t': 'line 1, column 8: count(DISTINCT) of nothing; write count(DISTINCT x)',
     'SELECT sum(s) FROM t': 'line 1, column 8: no function has these types of arguments: sum(VARCHAR)',
     "SELECT k FROM t WHERE k = 'abc'": "line 1, column 23: 'abc' is no BIGINT",
     "SELECT DATE '2024-13-01'": "line 1, column 13: '2024-13-01' is no DATE",
@@ -103,6 +121,11 @@ SAID = {
     'SELECT k FROM range(DATE \'2024-01-01\', DATE \'2024-01-02\')': 'line 1, column 15: range() of times takes',
     'SELECT k && v FROM t': 'line 1, column 8: && is not there; write AND, or list_has_any(a, b) of lists',
     'SHOW TABLES': 'line 1, column 1: SHOW TABLES is no query; write list(env.tables)',
+    'SELECT 1 WHERE': 'line 1, column 10: WHERE is not complete, found: the end',
+    'SELECT 1 FROM': 'line 1, column 10: expected: a table, found: the end',
+    'SELECT 1 + ': 'line 1, column 10: + is not complete, found: the end',
+    'VALUES': 'line 1, column 1: VALUES alone is no query; a query begins with SELECT, FROM, WITH or VALUES',
+    'EXPLAIN EXPLAIN SELECT 1': 'line 1, column 9: a query is expected here; EXPLAIN stands alone',
     '': 'there is no statement in the text',
 }  # fmt: skip
 
@@ -122,12 +145,14 @@ def test_what_is_wrong_is_said_with_its_place(environment: Environment, query: s
 
 
 NOT_THERE = {
+    "BEGIN": "line 1, column 1: BEGIN (a query begins with SELECT, FROM, WITH or VALUES; each MERGE, UPDATE",
+    "start transaction": "line 1, column 1: START (a query begins with",
+    "COMMIT": "line 1, column 1: COMMIT (a query begins with",
+    "PREPARE p AS SELECT 1": "line 1, column 1: PREPARE (a query begins with SELECT, FROM, WITH or VALUES; write",
+    "SELECT s ->> '/a/0' FROM t": "a place in a JSON pointer is not supported yet; write it as in '$.list[0]'",
     "SELECT s -> '$.*' FROM t": 'line 1, column 8: a path of JSON with *, .. or a condition',
     'INSERT INTO t VALUES (1)': (
         'INSERT (a query begins with SELECT, FROM, WITH or VALUES; write data.write_parquet(path, mode=...))'
-    ),
-    'EXPLAIN SELECT 1': (
-        "EXPLAIN (a query begins with SELECT, FROM, WITH or VALUES; write env.sql('SELECT ...').explain())"
     ),
     'CREATE TABEL x AS SELECT 1': (
         "CREATE (a query begins with SELECT, FROM, WITH or VALUES; write env.register(name, env.sql('SELECT ...')))"
@@ -165,7 +190,10 @@ def test_columns_without_a_name_are_called_as_they_are_written(environment: Envi
     [
         ("SELECT k,\n  ntile(k) OVER (ORDER BY k) FROM t", "line 2, column 3"),
         ("SELECT date_trunc(s, DATE '2024-01-01') FROM t", "line 1, column 8"),
-        ("SELECT k FROM t ORDER BY sum(k) OVER (ORDER BY k GROUPS 1 PRECEDING)", "line 1, column 26"),
+        (
+            "SELECT k FROM t ORDER BY sum(DISTINCT k) OVER (ORDER BY k ROWS 1 PRECEDING EXCLUDE TIES)",
+            "line 1, column 26",
+        ),
     ],
 )
 def test_what_is_refused_later_has_the_place_of_the_word_that_it_names(
@@ -173,3 +201,51 @@ def test_what_is_refused_later_has_the_place_of_the_word_that_it_names(
 ) -> None:
     with pytest.raises(NotYetSupportedError, match=f"^sql: {place}: "):
         environment.sql(query)
+
+
+def shown(environment: Environment, text: str, **options: str) -> list[str]:
+    """Return the lines of the error of a text."""
+    with pytest.raises(EngineError) as caught:
+        environment.sql(text, **options)
+    return caught.value.shown().splitlines()
+
+
+def test_the_line_of_a_place_is_shown_with_a_caret_under_the_word(environment: Environment) -> None:
+    said = "PlanError: sql: line 2, column 8: no column kk; did you mean k? (there are k, v, s)"
+    expected = [said, "    WHERE kk = 1", "          ^"]
+    text = "SELECT k FROM t\n WHERE kk = 1\n LIMIT 3"
+    assert shown(environment, text) == expected
+    assert shown(environment, text, dialect="duckdb") == expected
+    assert shown(environment, f"EXPLAIN {text}") == expected
+    with pytest.raises(PlanError) as caught:
+        environment.sql(text)
+    assert "\n" not in str(caught.value)
+    assert caught.value._render_traceback_()[:3] == expected
+
+
+def test_of_a_long_line_what_is_around_the_caret_is_shown(environment: Environment) -> None:
+    some = ", ".join(["k"] * 50)
+    _, line, caret = shown(environment, f"SELECT\t{some}, kk, {some} FROM t")
+    assert line.startswith("    ...k, k") and line.endswith("k,...")
+    assert line[caret.index("^") :].startswith("kk, k")
+    assert len(line) < 120
+
+
+def test_statements_show_their_lines_too_and_no_password_in_them() -> None:
+    with pytest.raises(PlanError) as caught:
+        statement("EXPLAIN (FORMAT odd) SELECT 1")
+    assert caught.value.excerpt.splitlines()[0] == "    EXPLAIN (FORMAT odd) SELECT 1"
+    line, _ = excerpt("ATTACH 'postgresql://ada:s3cret@host/db' lake", "sql: line 1, column 42: said").splitlines()
+    assert line == "    ATTACH 'postgresql://ada:******@host/db' lake"
+
+
+@pytest.mark.parametrize("dialect", ["drey", "spark"])
+def test_compiled_parts_of_the_parser_are_named(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, dialect: str
+) -> None:
+    def parse(*_: object, **__: object) -> None:
+        raise TypeError("interpreted classes cannot inherit from compiled")
+
+    monkeypatch.setattr(Drey.__mro__[2], "parse", parse)
+    with pytest.raises(ConfigurationError, match="run pip uninstall sqlglotc"):
+        environment.sql("SELECT 1", dialect=dialect)

@@ -20,8 +20,8 @@ from tests.sql.random_expressions import ARROW_TYPES, Expression, Generator
 #: expressions of one seed
 _EXPRESSIONS = 20
 _FIRST = int(os.environ.get("FIRST_SEED", "0"))
-_SEEDS = range(_FIRST, _FIRST + int(os.environ.get("SEEDS", "200" if IS_TORTURE else "20")))
-SEEDS = [pytest.param(seed, marks=[] if seed < 3 else [pytest.mark.thorough]) for seed in _SEEDS]
+_SEEDS = range(_FIRST, _FIRST + int(os.environ.get("SEEDS", "200" if IS_TORTURE else "15")))
+SEEDS = [pytest.param(seed, marks=[] if seed < 2 else [pytest.mark.thorough]) for seed in _SEEDS]
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ from tests.tpch.answers import difference
 #: queries of one seed, which share their tables
 _QUERIES = 10
 _FIRST = int(os.environ.get("FIRST_SEED", "0"))
-_SEEDS = range(_FIRST, _FIRST + int(os.environ.get("SEEDS", "300" if IS_TORTURE else "60")))
-SEEDS = [pytest.param(seed, marks=[] if seed < 6 else [pytest.mark.thorough]) for seed in _SEEDS]
+_SEEDS = range(_FIRST, _FIRST + int(os.environ.get("SEEDS", "300" if IS_TORTURE else "40")))
+SEEDS = [pytest.param(seed, marks=[] if seed < 2 else [pytest.mark.thorough]) for seed in _SEEDS]
 
 
 #: what parts of a plan in one subtask read (tables have up to two kilobytes): nothing, some of them, all

@@ -28,6 +28,12 @@ def test_a_sample_has_as_many_rows_as_it_says(environment: Environment, query: s
     assert set(found) <= set(range(1000))
 
 
+def test_a_number_of_rows_of_snowflake_is_no_share(environment: Environment) -> None:
+    query = "SELECT k FROM t SAMPLE (50 ROWS)"
+    assert environment.sql(query, dialect="snowflake").to_arrow().num_rows == 7
+    assert environment.sql(query.replace("50", "2"), dialect="snowflake").to_arrow().num_rows == 2
+
+
 def test_a_seed_draws_the_same_rows_again(environment: Environment) -> None:
     query = "SELECT i FROM range(100000) AS r(i) TABLESAMPLE BERNOULLI (1) REPEATABLE ({})"
     first, again, other = (environment.sql(query.format(seed)).to_arrow() for seed in (3, 3, 4))

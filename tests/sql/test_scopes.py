@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, PlanError
-from engine.sql.column_names import ColumnNames
-from engine.sql.scopes import AmbiguousNameError, Named, Scope, ScopeTable, matching, own_columns
+from engine.sql.scopes import AmbiguousNameError, ColumnNames, Named, Scope, ScopeTable, matching, own_columns
 
 _TABLE = ScopeTable("t", (Named("Shop", "Shop"), Named("a", "a"), Named("A", "A")))
 
@@ -49,9 +48,19 @@ def test_queries_find_names_in_any_case() -> None:
         assert env.sql("SELECT * FROM SALES").columns == ["Shop", "Unit Price"]
 
 
+def test_a_name_with_a_dot_is_of_a_table_outside_where_a_column_within_has_no_fields() -> None:
+    query = "SELECT id, (SELECT count(*) FROM (VALUES (1, 'q'), (2, 'r')) AS s(id, t) WHERE s.id = {}) AS n"
+    with Environment() as env:
+        rows = f"{query} FROM (VALUES (1), (3)) AS t(id) ORDER BY id"
+        assert [tuple(row) for row in env.sql(rows.format("t.id")).collect()] == [(1, 1), (3, 0)]
+        with pytest.raises(PlanError, match="no field x: the value is VARCHAR, no struct"):
+            env.sql(rows.format("t.x"))
+
+
 @pytest.mark.parametrize(
     ("query", "params"),
     [
+        ("SELECT :k AS k", {"k": 2}),
         ("SELECT k FROM t WHERE k = $1 AND v > $2", [2, 10]),
         ("SELECT k FROM t WHERE k = :key AND v > $least", {"key": 2, "least": 10}),
         ("SELECT k FROM t WHERE k IN ($1, $1 + 0) AND v BETWEEN $2 AND 30", [2, 11]),

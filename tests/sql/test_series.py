@@ -10,6 +10,8 @@ from engine import Environment, PlanError
 QUERIES = (
     "SELECT * FROM range(3)",
     "SELECT * FROM generate_series(1, 0)",
+    "SELECT * FROM generate_series(1, NULL)",
+    "SELECT * FROM range(CAST(NULL AS BIGINT), 3)",
     "SELECT * FROM generate_series(5, 1, -2) AS g(x)",
     "SELECT * FROM generate_series(TIMESTAMP '2024-01-31', TIMESTAMP '2024-05-31', INTERVAL 1 MONTH)",
     "SELECT * FROM range(DATE '2024-01-01', DATE '2024-01-03', INTERVAL 12 HOUR) AS r(x)",
@@ -27,6 +29,13 @@ def test_values_are_those_of_duckdb(environment: Environment, query: str) -> Non
     found = environment.sql(query).to_arrow()
     assert found.column_names == wanted.columns
     assert [tuple(row.values()) for row in found.to_pylist()] == wanted.fetchall()
+
+
+@pytest.mark.parametrize("query", [query.replace("* FROM", "", 1) for query in QUERIES if " AS " not in query])
+def test_lists_are_those_of_duckdb(environment: Environment, query: str) -> None:
+    ((values,),) = duckdb.sql(query).fetchall()
+    (row,) = environment.sql(query).to_arrow().to_pylist()
+    assert list(row.values()) == [values]
 
 
 @pytest.mark.parametrize(

@@ -121,3 +121,17 @@ def test_what_both_ask_for_is_asked_once(runner, shared) -> None:
     environment, _ = runner
     (line,) = [line for line in environment.sql(SHARED["two"]).explain().splitlines() if " filter (year ==" in line]
     assert line.endswith("filter (year == 2001) | (year == 2002)") or line.endswith("(year == 2002) | (year == 2001)")
+
+
+_TWICE = (
+    "SELECT a.shop, a.total, b.mean FROM (SELECT shop, year, {} AS total FROM sales JOIN days ON day = id"
+    " GROUP BY shop, year) AS a JOIN (SELECT shop, avg(t) AS mean FROM (SELECT shop, year, {} AS t"
+    " FROM sales JOIN days ON day = id GROUP BY shop, year) AS c GROUP BY shop) AS b ON a.shop = b.shop"
+)
+
+
+def test_a_query_that_is_written_twice_is_computed_once(runner, shared) -> None:
+    environment, connection = runner
+    text = _TWICE.format("sum(price)", "sum(price)") + " WHERE a.total <= 1.1 * b.mean"
+    assert difference(environment.sql(text).to_arrow(), connection.sql(text).to_arrow_table()) == ""
+    assert environment.sql(text).explain().count("source sales.parquet") == 1

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from engine import Environment, NotYetSupportedError
-from engine.sql.spans import unit_named
+from engine.sql_values.spans import unit_named
 from tests.sql.conftest import Answers
 
 SOURCE = (

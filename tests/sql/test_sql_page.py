@@ -9,9 +9,11 @@ import pytest
 
 from docs.generators.sql_page import SYNTAX
 from engine import Environment
-from engine.sql.function_guide import FUNCTION_NAMES, GUIDE
+from engine.sql_values.function_guide import FUNCTION_NAMES, GUIDE
 from tests.sql.conftest import Answers
-from tests.sql.function_rows import AGGREGATES, TABLE, VALUES, WINDOWS
+from tests.sql.function_columns import TABLE
+from tests.sql.function_rows import VALUES
+from tests.sql.group_function_rows import AGGREGATES, WINDOWS
 from tests.sql.test_expressions import EXPRESSIONS
 
 #: no other engine has the same values of these

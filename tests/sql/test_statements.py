@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import PlanError
-from engine.sql.statements import (
+from engine.statements.statements import (
+    Attach,
     CopyTo,
     CreateTable,
     CreateView,
@@ -37,6 +38,10 @@ def test_statements_end_with_semicolons_that_stand_alone(text: str, parts: list[
     assert [one.strip() for one in split(text)] == parts
 
 
+def test_queries_of_statements_stand_at_their_places() -> None:
+    assert statement("-- why\nCREATE VIEW v AS\n  SELECT 1") == CreateView("v", "\n\n  SELECT 1")
+
+
 @given(st.lists(st.text(alphabet=";'\"-/* \nab", max_size=12), max_size=4))
 def test_no_character_is_lost(parts: list[str]) -> None:
     text = ";".join(parts)
@@ -64,6 +69,9 @@ def test_no_character_is_lost(parts: list[str]) -> None:
             "COPY (SELECT 1) TO 'a.parquet' (OVERWRITE, PARTITION_BY (a, b))",
             CopyTo("SELECT 1", "a.parquet", "parquet", {"overwrite": True, "partition_by": "a, b"}),
         ),
+        ("create temp view Big as SELECT 1", CreateView("big", "SELECT 1")),
+        ("create view if not exists Big as SELECT 1", CreateView("big", "SELECT 1", False, True)),
+        ("CREATE TEMPORARY TABLE IF NOT EXISTS t AS SELECT 1", CreateTable("t", "SELECT 1", False, True)),
         ("CREATE TABLE T AS SELECT 1", CreateTable("t", "SELECT 1", False)),
         ("CREATE OR REPLACE TABLE t AS SELECT 1", CreateTable("t", "SELECT 1", True)),
         ("INSERT INTO 'a' SELECT 1", InsertInto("a", "SELECT 1")),
@@ -74,6 +82,12 @@ def test_no_character_is_lost(parts: list[str]) -> None:
         ("summarize Orders", Summarize("SELECT * FROM Orders")),
         ("SUMMARIZE SELECT k\nFROM t", Summarize("SELECT k\nFROM t")),
         ("/*+ BROADCAST */ SELECT 1", Query("/*+ BROADCAST */ SELECT 1")),
+        ("EXPLAIN /*+ BROADCAST(t) */ SELECT 1", Explain("/*+ BROADCAST(t) */ SELECT 1", False)),
+        ("COPY(SELECT f(')'))TO 'a.csv'", CopyTo("SELECT f(')')", "a.csv", "csv")),
+        ('DESCRIBE lake . "S".t', Describe('lake . "S".t')),
+        ("ATTACH 'it''s' AS Lake", Attach("lake", "it's")),
+        ("CREATE VIEW v", Query("CREATE VIEW v")),
+        ("COPY t FROM 'a.csv'", Query("COPY t FROM 'a.csv'")),
     ],
 )
 def test_a_statement_is_what_its_words_say(text: str, wanted: object) -> None:
@@ -94,6 +108,22 @@ def test_a_copy_says_its_format() -> None:
         ("INSERT INTO nation SELECT 1", r"INSERT INTO nation: .*write INSERT INTO 'path', and behind it a query"),
         ("INSERT INTO 'path'", r"INSERT INTO 'path': .*behind it a query"),
         ("DESCRIBE SELECT 1", r"DESCRIBE: .*write CREATE VIEW name AS query"),
+        ("COPY t TO 'a' (FORMAT csv HEADER)", r"\(FORMAT csv HEADER\) are not of the form"),
+        ("EXPLAIN (FORMAT json, FORMAT html) SELECT 1", "line 1, column 23: EXPLAIN: the option FORMAT is there twice"),
+        ("EXPLAIN (FORMAT json) SELECT 1", r"line 1, column 9: .*write EXPLAIN \(FORMAT json, ANALYZE\) query"),
+        ("EXPLAIN (FORMAT) SELECT 1", "line 1, column 9: EXPLAIN: FORMAT is not one of text, html, json"),
+        ("EXPLAIN (FORMAT xml) SELECT 1", "EXPLAIN: FORMAT xml is not one of"),
+        ("EXPLAIN (ANALYZE maybe) SELECT 1", "EXPLAIN: ANALYZE maybe; write ANALYZE, or ANALYZE false"),
+        ("EXPLAIN (ANALYZE, ANALYSE false) SELECT 1", "EXPLAIN: no option ANALYSE"),
+        ("EXPLAIN (COSTS off) SELECT 1", "EXPLAIN: no option COSTS; there are ANALYZE and FORMAT"),
+        ("EXPLAIN VERBOSE SELECT 1", "line 1, column 9: EXPLAIN: behind it stands ANALYZE, or a query"),
+        ("EXPLAIN", "EXPLAIN: a query stands behind it"),
+        ("EXPLAIN CREATE MACRO f(a) AS a", "line 1, column 9: a query is expected here; CREATE stands alone"),
+        ("CREATE VIEW v AS\n DROP MACRO f", "line 2, column 2: a query is expected here; DROP stands alone"),
+        ("COPY (EXPLAIN SELECT 1) TO 'a.csv'", "line 1, column 7: a query is expected here; EXPLAIN stands alone"),
+        ("COPY t TO 'a' (FORMAT csv, HEADER, HEADER false)", "COPY TO: the option HEADER is there twice"),
+        ("CREATE OR REPLACE VIEW IF NOT EXISTS v AS SELECT 1", "OR REPLACE and IF NOT EXISTS say two things"),
+        ("EXPLAIN SELECT 'a", "line 1, column 16: unterminated string literal"),
     ],
 )
 def test_what_has_another_form_is_told_it(text: str, said: str) -> None:

@@ -39,6 +39,10 @@ QUERIES = (
     f"SELECT a.t FROM m AS a JOIN m AS b ON a.t {_BERLIN} = b.z",
     "SELECT count(*) AS n FROM m WHERE z > TIMESTAMPTZ '2024-03-01 00:30:00+02:00' AND now() > z",
     "SELECT CAST(z AS VARCHAR) AS r, CAST(z AS DATE) AS s FROM m",
+    "SELECT z > t AS a, z = d AS b, d < other AS c, z IN (TIMESTAMP '1970-01-01') AS e, z - t AS f FROM m",
+    "SELECT now() > TIMESTAMP '2020-01-01' AS a, current_timestamp > DATE '2020-01-01' AS b",
+    "SELECT count(*) AS n FROM m AS a JOIN m AS b ON a.z = b.t WHERE a.z IN (SELECT t FROM m)",
+    "SELECT CAST(coalesce(other, t) AS VARCHAR) AS a, CAST(greatest(d, z) AS VARCHAR) AS b FROM m",
 )
 
 

@@ -86,3 +86,35 @@ def test_an_operator_that_keeps_its_rows_writes_what_does_not_fit() -> None:
     assert local_cost(LARGE, 249, 4, keeps_rows=True) == Costs(disk=2000, cpu=1000)
     assert local_cost(UNSIZED, 1, 4) == Costs(cpu=UNKNOWN, heuristic_cpu=HEURISTIC_BASE)
     assert local_cost(UNSIZED, 1, 4, keeps_rows=True) == Costs(disk=UNKNOWN, cpu=UNKNOWN, heuristic_cpu=HEURISTIC_BASE)
+
+
+def test_known_costs_compare_by_total_then_by_network() -> None:
+    assert Costs(network=1) < Costs(network=2)
+    assert Costs(network=1, cpu=5) < Costs(network=1, cpu=6)
+    assert Costs(network=5, disk=0) < Costs(network=1, disk=100)
+    assert not Costs(network=1) < Costs(network=1)
+
+
+def test_an_unknown_cost_never_wins_by_its_minus_one() -> None:
+    unknown = Costs(network=UNKNOWN, heuristic_network=10)
+    assert Costs(network=1e12, heuristic_network=5) < unknown
+    assert not unknown < Costs(network=1e12, heuristic_network=5)
+    assert (unknown + Costs(network=3)).network == UNKNOWN
+    # and what is known does not win either: the heuristics decide
+    assert unknown < Costs(network=0, heuristic_network=20)
+
+
+def test_a_heavy_key_makes_repartitioning_dearer() -> None:
+    data = Estimates(1000, 1e6, "test")
+    assert repartition_cost(data, 4, 0.0).network == 1e6
+    assert repartition_cost(data, 4, 0.2).network == 1e6
+    assert repartition_cost(data, 4, 0.9).network == pytest.approx(3.6e6)
+    assert broadcast_cost(data, 4).network == 4e6
+
+
+def test_a_build_side_larger_than_memory_costs_disk() -> None:
+    build, probe = Estimates(1, 100.0, ""), Estimates(1, 1000.0, "")
+    assert hash_join_cost(build, probe, 1, 1, 100).disk == 0
+    assert hash_join_cost(build, probe, 1, 1, 50).disk == pytest.approx(2 * 0.5 * 1100)
+    # the smaller side is the better one to build
+    assert hash_join_cost(build, probe, 1, 1, 10_000) < hash_join_cost(probe, build, 1, 1, 10_000)

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -12,6 +13,13 @@ from obstore.store import S3Store
 
 REGION = "us-east-1"
 KEYS = {"access_key_id": "test-key-id", "secret_access_key": "test-secret-5f3a"}
+#: the server sends an answer's body without waiting for the acknowledgement of its head, which takes 40 ms
+_PROGRAM = """
+from werkzeug.serving import WSGIRequestHandler
+WSGIRequestHandler.disable_nagle_algorithm = True
+from moto.server import main
+main()
+"""
 
 
 def free_port():
@@ -20,9 +28,10 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def ask(url, method, content=None, headers=None):
+def ask(url, method, content=None, headers=None, ca_file=None):
     request = urllib.request.Request(url, content, {"Content-Type": "text/plain", **(headers or {})}, method=method)
-    urllib.request.urlopen(request, timeout=5).close()
+    context = None if ca_file is None else ssl.create_default_context(cafile=ca_file)
+    urllib.request.urlopen(request, timeout=5, context=context).close()
 
 
 class Store:
@@ -75,24 +84,30 @@ class Store:
 @contextlib.contextmanager
 def running(bucket):
     """Run a server with a bucket until the end of the block."""
-    port = free_port()
+    with serving(bucket, free_port()) as endpoint:
+        yield Store(endpoint, bucket)
+
+
+@contextlib.contextmanager
+def serving(bucket, port, *options, ca_file=None):
+    """Run a server, of TLS where there is a ca_file; the block has its endpoint."""
     server = subprocess.Popen(
-        [sys.executable, "-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", str(port)],
+        [sys.executable, "-c", _PROGRAM, "-H", "127.0.0.1", "-p", str(port), *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    endpoint = f"http://127.0.0.1:{port}"
+    endpoint = f"{'http' if ca_file is None else 'https'}://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 60
         while True:
             try:
-                ask(f"{endpoint}/{bucket}", "PUT")
+                ask(f"{endpoint}/{bucket}", "PUT", ca_file=ca_file)
                 break
             except OSError:
                 if time.monotonic() > deadline or server.poll() is not None:
                     raise
                 time.sleep(0.05)
-        yield Store(endpoint, bucket)
+        yield endpoint
     finally:
         server.terminate()
         server.wait(10)

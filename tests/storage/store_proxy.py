@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import http.server
+import socket
 import threading
 import time
 
@@ -20,7 +21,7 @@ class Proxy:
 
     def __init__(self, endpoint):
         self.requests, self.fault = [], lambda number, method, path: None
-        self._lock = threading.Lock()
+        self._lock, self._connections = threading.Lock(), set()
         self._store = endpoint.rpartition("://")[2]
         proxy = self
 
@@ -28,6 +29,15 @@ class Proxy:
             protocol_version = "HTTP/1.1"
             #: seconds after which an idle connection ends
             timeout = 1
+            disable_nagle_algorithm = True
+
+            def setup(self):
+                super().setup()
+                proxy._connections.add(self.connection)
+
+            def finish(self):
+                proxy._connections.discard(self.connection)
+                super().finish()
 
             def log_message(self, *_):
                 pass
@@ -93,3 +103,6 @@ class Proxy:
             self._server.shutdown()
             thread.join()
             self._server.server_close()
+            for connection in tuple(self._connections):
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)

@@ -3,6 +3,8 @@
 import errno
 import multiprocessing
 import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from engine.errors import PlanError
 from engine.storage import file_systems, local
 from engine.storage.file_system import NO_DESCRIPTOR
 from engine.storage.file_systems import LOCAL, file_system_of, folders_of
+from engine.storage.temporary_files import temporary_path
 
 
 @pytest.fixture
@@ -165,3 +168,18 @@ def test_a_path_belongs_to_the_file_system_of_its_scheme(monkeypatch):
     assert folders_of("/data/a", "it") is LOCAL.folders
     with pytest.raises(PlanError, match="no folders that can be renamed, and a lock needs them"):
         folders_of("mem://bucket/a", "a lock")
+
+
+def test_temporary_files_of_processes_that_have_ended_are_removed_and_no_others(tmp_path):
+    place = os.fspath(tmp_path / "state.json")
+    own = Path(temporary_path(place))
+    machine, _, number = own.suffix[1:].split("-")
+    strangers = [tmp_path / ".state.json.0000abcd", tmp_path / f".{int(machine, 16) ^ 1:08x}-00000001-{number}"]
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for path in (own, *strangers, tmp_path / f".state.json.{machine}-{ended.pid:08x}-{number}"):
+        path.write_bytes(b"")
+    assert LOCAL.folders.remove_left(os.fspath(tmp_path))
+    assert sorted(tmp_path.iterdir()) == sorted([own, *strangers])
+    assert not LOCAL.folders.remove_left(os.fspath(tmp_path))
+    assert not LOCAL.folders.remove_left(place)

@@ -232,7 +232,7 @@ def test_a_file_holds_one_row_group_of_what_it_fetches(store):
 
     def held_bytes():
         groups = file._file._groups.values()
-        return sum(os.fstat(each.descriptor).st_blocks for each in groups) * 512
+        return sum(len(part) for each in groups for _, part in each.source.parts_of())
 
     assert file.pages(0, ["n", "z"]).row_count == 6000
     assert held_bytes() == 0, "fetched for the headers of its pages alone"
@@ -252,7 +252,7 @@ def test_files_of_this_machine_are_read_by_their_own_descriptor(tmp_path):
     file = ChunkFile(LOCAL.open_ranges(str(tmp_path / "a")))
     file.fetch(0, [(0, 2)])
     assert (file.is_fetched, file.has(5), file.library_path(5)) == (False, True, str(tmp_path / "a"))
-    assert os.pread(file.descriptor(5), 3, 0) == b"abc"
+    assert os.pread(file.source(5), 3, 0) == b"abc"
     file.close()
 
 

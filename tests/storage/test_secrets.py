@@ -16,7 +16,7 @@ from engine.storage.fsspec_client import FSSPEC_OPTIONS
 
 SECRET = "hush-2718"
 #: options whose values are no secrets
-SHOWN = {"endpoint", "region", "profile", "service-account-file", "account-name", "anonymous", "allow-http"}
+SHOWN = {"endpoint", "region", "profile", "service-account-file", "account-name", "anonymous", "allow-http", "ca-file"}
 
 
 def test_no_page_shows_an_option_that_opens_a_store():

@@ -4,7 +4,9 @@ prose_of(tokens)      -> (line, text) of comments and docstrings; whole lines of
 remarks_of(path)      -> Remark * : comments of fields (``#:``), and the first paragraphs of docstrings
 """
 
+import bisect
 import io
+import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -23,6 +25,32 @@ class Remark(NamedTuple):
 def tokens_of(text: str) -> list[tokenize.TokenInfo]:
     """Return the tokens of a source of Python or Cython."""
     return list(tokenize.generate_tokens(io.StringIO(text).readline))
+
+
+#: comments, strings and brackets; Cython's sources have the same
+_SAID = re.compile(
+    r'''(?P<comment>\#[^\n]*)|(?P<string>[bfru]{0,2}(?:"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|'''
+    r"""'''(?:\\.|[^\\])*?'''|'(?:\\.|[^'\\\n])*'))|[(\[{]|(?P<end>[)\]}])""",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def said_in(text: str) -> Iterator[tokenize.TokenInfo]:
+    """Yield comments and strings alone, a tenth of the work; before a string what tells whether it begins a line."""
+    begins = [0, *(match.end() for match in re.finditer("\n", text))]
+    lines, depth = text.splitlines(keepends=True), 0
+    for match in _SAID.finditer(text):
+        number = bisect.bisect_right(begins, match.start())
+        start = (number, match.start() - begins[number - 1])
+        if match["comment"]:
+            yield tokenize.TokenInfo(tokenize.COMMENT, match[0], start, start, lines[number - 1])
+        elif match["string"]:
+            is_continued = number > 1 and lines[number - 2].endswith("\\\n")
+            is_first = not depth and not is_continued and not lines[number - 1][: start[1]].strip()
+            yield tokenize.TokenInfo(tokenize.NEWLINE if is_first else tokenize.NAME, "", start, start, "")
+            yield tokenize.TokenInfo(tokenize.STRING, match[0], start, start, lines[number - 1])
+        else:
+            depth += -1 if match["end"] else 1
 
 
 def prose_of(tokens: Sequence[tokenize.TokenInfo]) -> list[tuple[int, str]]:

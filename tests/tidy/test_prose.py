@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.imports import ROOT, source_files
-from tests.tidy.prose import Remark, prose_of, remarks_of, tokens_of
+from tests.tidy.prose import Remark, prose_of, remarks_of, said_in, tokens_of
 
 _QUESTIONS = "what where how which whose why who whom when whether"
 _PRONOUNS = "it its they them their these those that this he such nobody somebody anybody whoever whatever nothing"
@@ -101,7 +101,7 @@ def words_of(text: str) -> list[str]:
 def faults(path: Path) -> list[str]:
     """Return the faults of the language of a source, each with its line."""
     text = path.read_text(encoding="utf-8")
-    tokens = tokens_of(text)
+    tokens = list(said_in(text))
     remarks = remarks_of(text, tokens)
     found = [f"{each.line}: {fault}: {each.text[:60]}" for each in remarks if (fault := fault_of(each))]
     for line, said in prose_of(tokens):
@@ -113,6 +113,14 @@ def test_comments_and_docstrings_stand_alone_in_terms_of_the_field():
     sources = source_files()
     assert len(sources) > 500
     assert [fault for path in sources for fault in faults(path)] == []
+
+
+def test_what_is_said_in_a_source_is_what_all_of_its_tokens_say():
+    continued = 'x = (\n    "a"\n)\ny = \\\n    "b"\n"c" "d"\nz = b\'#\'  # e "f"\n'
+    for text in (continued, *(path.read_text(encoding="utf-8") for path in source_files()[::50])):
+        found, tokens = list(said_in(text)), tokens_of(text)
+        assert prose_of(found) == prose_of(tokens)
+        assert list(remarks_of(text, found)) == list(remarks_of(text, tokens))
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "pages").rglob("*.md")), ids=lambda page: page.stem)

@@ -27,8 +27,7 @@ OTHER_FILES = {
 #: Modules outside of these rooms that open files by themselves, with how many calls; the list only shrinks.
 EXCEPTIONS = {
     "api/environment.py": 5,  # the temporary folder of a process
-    "api/python_functions.py": 2,  # files that are shipped
-    "commit/staging.py": 3,  # /proc, for the age of a process
+    "commit/staging.py": 2,  # /proc, for the age of a process
     "expressions/time_zones.py": 3,  # the system's time zones
     "jobmaster/journal_files.py": 8,  # the journal of a job
     "spark/export_command.py": 3,  # a glob of Spark's, a script

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.exchange.input_gate import InputGate
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, KeyRange, PartitionLocation
+from engine.graph.deployment import InputChannelDescriptor, KeyRange, PartitionLocation
 from engine.ids import ResultPartitionId
 from engine.transport.data_plane import DataPlane, DataPlaneSettings
 from engine.transport.remote_input_channel import RemoteReads
-from tests.exchange.world import NO_SCHEMA, PIPELINED, World
+from tests.exchange.world import World
 
 
 class RemoteWorld:
@@ -47,12 +47,10 @@ class RemoteWorld:
         self,
         partitions: Sequence[ResultPartitionId],
         subpartition: int = 0,
-        result_type: Any = PIPELINED,
         **options: Any,
     ) -> InputGate:
         channels = tuple(self.channel(identity, subpartition) for identity in partitions)
-        described = InputGateDescriptor(0, NO_SCHEMA, result_type, channels, **options)
-        return InputGate(described, self.near.manager, reads=self.reads(len(channels)))
+        return InputGate(channels, self.near.manager, reads=self.reads(len(channels)), **options)
 
     def join(self, timeout_s: float = 60) -> None:
         self.near.join(timeout_s)

@@ -59,7 +59,7 @@ def test_rows_come_whole_whatever_the_size_of_buffers_and_tls_records(
         count = 1 if kind == "FORWARD" else 2
         described = descriptor(count, kind, ["k"] if kind == "HASH" else [], result_type, partition_id(number))
         produce(world.far, world.far.partition(described))
-        got = [read_all(world.near, world.gate([described.id], index, result_type)) for index in range(count)]
+        got = [read_all(world.near, world.gate([described.id], index)) for index in range(count)]
         world.join()
         copies = count if kind == "BROADCAST" else 1
         expected = [row for row in rows_of(BATCHES) for _ in range(copies)]

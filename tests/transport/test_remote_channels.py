@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,10 +22,11 @@ from engine.exchange import input_channel
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET, InputGate
 from engine.exchange.page_reader import gate_batches
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
+from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
 from engine.rpc.credentials import Credentials
 from engine.transport.data_address import DataAddress
-from tests.exchange.world import BLOCKING, NO_SCHEMA, PIPELINED, World, descriptor, partition_id
+from tests.exchange.conftest import assert_nothing_is_open, open_descriptors
+from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor, partition_id
 from tests.transport.remote_world import RemoteWorld
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
@@ -49,7 +49,7 @@ def rows_of(batches: Any) -> list[dict[str, Any]]:
 @pytest.fixture
 def make_world(tmp_path: Path) -> Iterator[Any]:
     threads = threading.active_count()
-    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    descriptors = open_descriptors()
     worlds: list[RemoteWorld] = []
 
     def make(with_unix: bool = True, **options: Any) -> RemoteWorld:
@@ -61,9 +61,7 @@ def make_world(tmp_path: Path) -> Iterator[Any]:
     yield make
     for world in worlds:
         world.close()
-    gc.collect()
-    assert threading.active_count() <= threads
-    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
+    assert_nothing_is_open(threads, descriptors)
 
 
 @pytest.fixture
@@ -110,8 +108,8 @@ def test_remote_readers_get_the_rows_that_local_ones_get(
     )
     for side, partition in ((world.far, far), (world.near, near)):
         produce(side, partition)
-    remote = [read_all(world.near, world.gate([far.id], index, result_type)) for index in range(count)]
-    local = [read_all(world.near, world.near.gate([near.id], index, result_type)) for index in range(count)]
+    remote = [read_all(world.near, world.gate([far.id], index)) for index in range(count)]
+    local = [read_all(world.near, world.near.gate([near.id], index)) for index in range(count)]
     world.join()
     if kind in ("SHUFFLE", "REBALANCE"):  # begin at a random channel
         remote, local = ([[batch for one in side for batch in one]] for side in (remote, local))
@@ -130,7 +128,7 @@ def test_a_gate_with_a_buffer_for_no_channel_makes_progress(make_world: Any, res
     ]
     for partition in partitions:
         produce(world.far, partition)
-    got = read_all(world.near, world.gate([partition.id for partition in partitions], 0, result_type))
+    got = read_all(world.near, world.gate([partition.id for partition in partitions], 0))
     world.join()
     assert len(rows_of(got)) == 4 * 3005
     for buffer in hoarded:
@@ -260,8 +258,7 @@ def test_a_broken_connection_names_partition_and_peer_and_a_new_one_is_opened(wo
 def test_nobody_there_is_an_error_that_says_where(world: RemoteWorld) -> None:
     for address in ("127.0.0.1:1", "unix:/no/such/socket"):
         missing = InputChannelDescriptor(partition_id(), PartitionLocation.REMOTE, 0, address)
-        described = InputGateDescriptor(0, NO_SCHEMA, PIPELINED, (missing,))
-        gate = InputGate(described, world.near.manager, reads=world.reads(1))
+        gate = InputGate((missing,), world.near.manager, reads=world.reads(1))
         with pytest.raises(PartitionConnectionError, match=address):
             gate.next()
         gate.close()

@@ -16,8 +16,8 @@ import pytest
 from engine.errors import PartitionConnectionError, PartitionReleasedError
 from engine.exchange.input_gate import InputGate
 from engine.exchange.page_reader import gate_batches
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
-from tests.exchange.world import NO_SCHEMA, PIPELINED, descriptor, partition_id
+from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
+from tests.exchange.world import descriptor, partition_id
 from tests.transport.far_process import BATCHES, ROWS, SCHEMA, batch_of
 from tests.transport.remote_world import RemoteWorld
 
@@ -81,8 +81,7 @@ class FlippingProxy:
 
 def gate_at(world: RemoteWorld, address: str, subpartition: int = 0) -> InputGate:
     channel = InputChannelDescriptor(partition_id(), PartitionLocation.REMOTE, subpartition, address)
-    described = InputGateDescriptor(0, NO_SCHEMA, PIPELINED, (channel,))
-    return InputGate(described, world.near.manager, reads=world.reads(1))
+    return InputGate((channel,), world.near.manager, reads=world.reads(1))
 
 
 def produce_until_released(world: RemoteWorld, partition: Any) -> None:

@@ -28,6 +28,7 @@ from engine.graph.operator_descriptor import (
     FilterOperator,
     HashAggregateOperator,
     OperatorDescriptor,
+    PhysicalOperator,
     ProjectOperator,
     SourceOperator,
 )
@@ -41,7 +42,7 @@ from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse, Pla
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.properties import RANDOM, Partitioning, hashed_by
 from engine.optimizer.settings import OptimizerSettings
-from engine.optimizer.short_text import short
+from engine.optimizer.short_text import calls_text, short
 from engine.optimizer.sort_planning import in_order
 from engine.statistics.costs import local_cost, repartition_cost
 from engine.statistics.estimates import GROUP_EXPONENT, Estimates, row_width, sized
@@ -64,6 +65,12 @@ class AggregateEntry(OperatorEntry[Aggregate]):
         """Return the keys."""
         what = "aggregate" if operator.calls else "distinct"
         return short(f"{what} by {', '.join(operator.keys)}") if operator.keys else what
+
+    def details(self, operator: PhysicalOperator) -> Sequence[str]:
+        """Return the functions, where values become states."""
+        if not isinstance(operator, HashAggregateOperator) or operator.phase not in ("single", "partial"):
+            return ()
+        return [f"computes {calls_text(operator.calls)}"] if operator.calls else ()
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Aggregate, input_index: int, used: set[str]

@@ -31,8 +31,9 @@ from engine.graph.operator_descriptor import (
     ProjectOperator,
     RangeJoinOperator,
 )
-from engine.graph.plan import Join, JoinType, PlanNode
+from engine.graph.plan import Join, PlanNode
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.said_operators import JoinType
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.expression_rewriting import substitute

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.graph.expression import Expression
+from engine.graph.operator_descriptor import PhysicalOperator
 from engine.graph.plan import Aggregate, Limit, PlanNode, Sort
 from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.aggregate_phases import add_partial
@@ -22,7 +23,7 @@ from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse, Planning
 from engine.optimizer.operator_entries.limit import add_sort_or_limit
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
-from engine.optimizer.short_text import short
+from engine.optimizer.short_text import order_details, short
 from engine.optimizer.sort_planning import NO_SORT, sort_candidate
 from engine.optimizer.sorted_aggregates import STRATEGIES, sorted_aggregate_operators, with_sorted_aggregate
 from engine.statistics.estimates import Estimates, limited
@@ -37,6 +38,10 @@ class SortEntry(OperatorEntry[Sort]):
         """Return the keys, and how many rows are kept."""
         names = ", ".join(f"{key.column}{' descending' if key.descending else ''}" for key in operator.keys)
         return short(f"top {operator.limit} by {names}" if operator.limit is not None else f"sort by {names}")
+
+    def details(self, operator: PhysicalOperator) -> Sequence[str]:
+        """Return the order."""
+        return order_details(operator)
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Sort, input_index: int, used: set[str]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.graph.expression import Expression, columns_of
+from engine.graph.operator_descriptor import PhysicalOperator
 from engine.graph.plan import PlanNode, Window
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.window import WindowCall
@@ -20,7 +21,7 @@ from engine.optimizer.input_changes import filter_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
-from engine.optimizer.short_text import short
+from engine.optimizer.short_text import order_details, short
 from engine.optimizer.window_planning import add_window, window_candidate
 from engine.optimizer.window_ranges import STRATEGY as RANGES
 from engine.optimizer.window_ranges import add_ranges, ranges_candidate
@@ -39,6 +40,10 @@ class WindowEntry(OperatorEntry[Window]):
         keys = (f"{key.column}{' descending' if key.descending else ''}" for key in operator.order_by)
         order = f" in order of {', '.join(keys)}" if operator.order_by else ""
         return short(f"window{partition}{order}: {calls}")
+
+    def details(self, operator: PhysicalOperator) -> Sequence[str]:
+        """Return the order."""
+        return order_details(operator)
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Window, input_index: int, used: set[str]

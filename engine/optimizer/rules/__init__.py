@@ -16,13 +16,15 @@ expression sees a row that it would not have seen before, unless it cannot raise
     filter_pushdown.py      filters move towards the sources
     join_conditions.py      equalities in a cross join's condition become keys, parts over one side filters of it
     join_order.py           inner joins in the order that costs least
+    joins_of_sets.py        inner joins that add but repetitions, which are not counted above, are semi joins
     limit_pushdown.py       limits move below projections and into sorts, which become top-n
     outer_joins.py          outer joins whose rows without a match are dropped above are inner joins
     paged_sorts.py          sorts whose rows are taken by their place have one order for ties
     projection_pruning.py   unused columns are neither read nor carried
+    running_groups.py       aggregates of all rows before or behind a row are running ones, no pairs
     semi_join_pushdown.py   semi and anti joins move below inner joins that leave no fewer rows
     semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins
-    shared_groups.py        aggregates that differ in what a key may be are computed at once
+    shared_groups.py        aggregates that are equal, or differ in what a key may be, are computed at once
     shared_joins.py         joins that are asked for few rows are done by each of their uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
     shared_totals.py        aggregates without keys over the same rows are computed at once

@@ -32,8 +32,9 @@ from engine.graph.expression import (
     NamedExpression,
     columns_of,
 )
-from engine.graph.plan import Aggregate, Join, JoinType, PartialAggregate, PlanNode, Project
+from engine.graph.plan import Aggregate, Join, PartialAggregate, PlanNode, Project
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
+from engine.graph.said_operators import JoinType
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import column_projection, mapping_of, substitute
 from engine.optimizer.logical_plan import LogicalPlan
@@ -45,6 +46,8 @@ from engine.statistics.estimates import Estimates, row_width
 WORTHWHILE = 0.8
 #: bytes of a row beside its columns, whenever it is touched: hash, place in a table
 ROW_BYTES = 16.0
+#: share of the states of a first phase below, up to which it is worth merging them before the next join
+MERGED_SHARE = 0.8
 #: rows below which it does not pay
 ROWS_MIN = 20_000.0
 
@@ -232,5 +235,14 @@ def _build(plan: LogicalPlan, above: _Above, side: int, arguments: PlanSchema, s
         project = Project((*expressions, *column_projection(sorted(state_names))))
         below = plan.insert(project, (below.id,), PlanSchema(columns), below)
     merging = msgspec.structs.replace(node.operator, argument_schema=PlanSchema(()), of_states=True)
-    plan.replace(node, operator=merging, inputs=(below.id,))
+    merged = plan.replace(node, operator=merging, inputs=(below.id,))
+    if isinstance(merging, PartialAggregate) and not _merges(plan, merged):
+        plan.replace(merged, operator=Project(column_projection(merged.schema.names)))
     return added
+
+
+def _merges(plan: LogicalPlan, states: PlanNode) -> bool:
+    """Whether a first phase of states makes fewer of them; where it does not, the groups above merge them anyway."""
+    known: dict[int, Estimates] = {}
+    before = estimate_below(plan, plan.node(states.inputs[0]), known).rows
+    return estimate_below(plan, states, known).rows < MERGED_SHARE * before

@@ -3,10 +3,10 @@
     x ⋈ aggregate(y by k)   ->   x ⋈ aggregate((y semi x) by k)        where x has few of the groups' keys
 
 That is SQL's correlated subquery: parts of one brand beside the average quantity of every part. The other side is then
-used twice, so its rows are stored; it must be small for that, in rows beside the groups and in bytes beside what is
-aggregated. Groups that are not returned without a partner may go: those of a pair, of the side that a left, right, semi
-or anti join does not keep. Projections and filters between the groups and the join stay. A null key has no partner. Of
-distinct keys below a semi or anti join nothing is saved: the join itself is what would reduce them.
+used twice, so its rows are stored; it must be small for that, in rows beside the values of the keys and in bytes beside
+what is aggregated. Groups that are not returned without a partner may go: those of a pair, of the side that a left,
+right, semi or anti join does not keep. Projections and filters between the groups and the join stay. A null key has no
+partner. Of distinct keys below a semi or anti join nothing is saved: the join itself is what would reduce them.
 
 Source: magic sets; Seshadri et al., "Cost-based optimization for magic" (1996), of which this is the simplest case.
 Held by: tests/optimizer/test_aggregate_reduction.py
@@ -14,7 +14,11 @@ Held by: tests/optimizer/test_aggregate_reduction.py
 
 from __future__ import annotations
 
-from engine.graph.plan import Aggregate, Filter, Join, JoinType, PlanNode, Project
+from collections.abc import Iterable
+from math import prod
+
+from engine.graph.plan import Aggregate, Filter, Join, PlanNode, Project
+from engine.graph.said_operators import JoinType
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import column_behind, column_projection
 from engine.optimizer.logical_plan import LogicalPlan
@@ -69,7 +73,7 @@ def _reduce(plan: LogicalPlan, node: PlanNode, side: int, keys: tuple[str, ...],
         if (name := names[key]) is not None and name in aggregate.keys:
             pairs.setdefault(name, other_key)
     source = plan.node(groups.inputs[0])
-    if not pairs or _is_reduced(plan, source, set(pairs)) or not _pays(plan, groups, source, other):
+    if not pairs or _is_reduced(plan, source, set(pairs)) or not _pays(plan, groups, pairs, source, other):
         return
     asked = tuple(dict.fromkeys(pairs.values()))
     wanted = plan.insert(Project(column_projection(asked)), (other.id,), other.schema.select(asked), other)
@@ -97,7 +101,9 @@ def _is_reduced(plan: LogicalPlan, node: PlanNode, keys: set[str]) -> bool:
     return any(keys <= set(each.schema.names) and _is_reduced(plan, each, keys) for each in below)
 
 
-def _pays(plan: LogicalPlan, groups: PlanNode, source: PlanNode, other: PlanNode) -> bool:
+def _pays(plan: LogicalPlan, groups: PlanNode, keys: Iterable[str], source: PlanNode, other: PlanNode) -> bool:
     known: dict[int, Estimates] = {}
     made, read, asking = (estimate_below(plan, node, known) for node in (groups, source, other))
-    return asking.rows <= GROUPS_ASKED_MAX * made.rows and asking.size_bytes <= WORTHWHILE * read.size_bytes
+    # Six stores ask for all groups of store and item: what is asked for is values of the keys, not groups.
+    values = min(made.rows, prod(made.distinct(key) or made.rows for key in keys))
+    return asking.rows <= GROUPS_ASKED_MAX * values and asking.size_bytes <= WORTHWHILE * read.size_bytes

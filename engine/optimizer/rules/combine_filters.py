@@ -1,6 +1,8 @@
 """Combine filters: ``filter(a).filter(b)`` becomes ``filter(a and b)``, one pass over the rows; a part is said once.
 
-Only when ``b`` cannot raise: alone it sees just the rows where ``a`` is true, combined it sees all.
+Only when ``b`` cannot raise: alone it sees just the rows where ``a`` is true, combined it sees all. When ``a`` can
+raise and ``b`` cannot, they change places instead: ``b`` goes on towards the sources and may become a key of a join,
+and ``a`` sees fewer rows. So do the parts of one predicate above a join.
 
 A part that another one implies goes: of ``x == 1`` and (``x == 1`` or ``x == 2``) the second, and as one of a list; of
 two ORs of the same parts, in whatever order, the second.
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.graph.expression import Call, Expression, conjunction, conjuncts, disjuncts
-from engine.graph.plan import Filter
+from engine.graph.plan import Filter, Join, PlanNode
 from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.logical_plan import LogicalPlan
 
@@ -27,19 +29,45 @@ def apply(plan: LogicalPlan) -> None:
         if not isinstance(outer.operator, Filter):
             continue
         parts = conjuncts(outer.operator.predicate)
-        needed = [part for place, part in enumerate(parts) if not _is_implied(part, parts, place)]
-        if len(needed) < len(parts):
-            plan.replace(outer, operator=Filter(conjunction(needed)))
-            continue
+        if plan.is_new("implied", outer):
+            needed = [part for place, part in enumerate(parts) if not _is_implied(part, parts, place)]
+            if len(needed) < len(parts):
+                plan.replace(outer, operator=Filter(conjunction(needed)))
+                continue
         inner = plan.node(outer.inputs[0])
-        if not isinstance(inner.operator, Filter) or len(consumers[inner.id]) > 1:
+        if len(consumers[inner.id]) > 1 or not plan.is_new("combine_filters", outer, inner):
             continue
-        if cannot_raise(outer.operator.predicate, inner.schema) and outer.parallelism in (None, inner.parallelism):
-            known = conjuncts(inner.operator.predicate)
-            predicate = conjunction(
-                (*known, *(part for part in conjuncts(outer.operator.predicate) if part not in known))
-            )
-            plan.replace(outer, operator=Filter(predicate), inputs=inner.inputs, parallelism=inner.parallelism)
+        if isinstance(inner.operator, Join):
+            _part(plan, outer, parts)
+        elif isinstance(inner.operator, Filter) and outer.parallelism in (None, inner.parallelism):
+            _combine(plan, outer, parts, inner, conjuncts(inner.operator.predicate))
+
+
+def _combine(
+    plan: LogicalPlan, outer: PlanNode, parts: Sequence[Expression], inner: PlanNode, known: Sequence[Expression]
+) -> None:
+    """Make one filter of two, or let the outer one go first."""
+    if not _all_safe(parts, inner):
+        return
+    if _all_safe(known, inner) or outer.name or inner.name:
+        predicate = conjunction((*known, *(part for part in parts if part not in known)))
+        plan.replace(outer, operator=Filter(predicate), inputs=inner.inputs, parallelism=inner.parallelism)
+    else:
+        plan.replace(inner, operator=Filter(conjunction(parts)))
+        plan.replace(outer, operator=Filter(conjunction(known)), parallelism=inner.parallelism)
+
+
+def _part(plan: LogicalPlan, node: PlanNode, parts: Sequence[Expression]) -> None:
+    """Have the parts that cannot raise, of a filter above a join, filter first."""
+    safe = [part for part in parts if cannot_raise(part, node.schema)]
+    if not safe or len(safe) == len(parts) or node.name:
+        return
+    first = plan.insert(Filter(conjunction(safe)), node.inputs, node.schema, node)
+    plan.replace(node, operator=Filter(conjunction(part for part in parts if part not in safe)), inputs=(first.id,))
+
+
+def _all_safe(parts: Sequence[Expression], node: PlanNode) -> bool:
+    return all(cannot_raise(part, node.schema) for part in parts)
 
 
 def _is_implied(part: Expression, parts: Sequence[Expression], place: int) -> bool:

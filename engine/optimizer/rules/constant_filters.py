@@ -1,6 +1,7 @@
 """Constant filters: parts that are always true go; what never has a row goes with all that needs its rows.
 
     filter(true and a)                    ->  filter(a)
+    filter('x' == 'y')                    ->  filter(false)
     filter(false), filter(null)           ->  no rows
     filter(a), where all rows were looked at when the source was sampled, and none meets a   ->  no rows
     project, filter, sort, ... (no rows)  ->  no rows
@@ -28,7 +29,6 @@ from engine.graph.plan import (
     Explode,
     Filter,
     Join,
-    JoinType,
     Limit,
     PlanNode,
     Project,
@@ -38,7 +38,9 @@ from engine.graph.plan import (
     Union,
     Window,
 )
+from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ArrowSource, SourceStatistics
+from engine.optimizer.expression_rewriting import truth_of_constants
 from engine.optimizer.logical_plan import LogicalPlan
 
 #: inputs without which a join of that type has no rows; other types need all of them
@@ -57,10 +59,11 @@ def apply(plan: LogicalPlan) -> None:
     """Settle filters by constants, inputs first, so that what has no rows is known above it."""
     for listed in plan.order():
         node = plan.node(listed.id)
-        if isinstance(node.operator, Filter):
+        if isinstance(node.operator, Filter) and plan.is_new("constant_filters", node, plan.node(node.inputs[0])):
             _settle(plan, node, node.operator.predicate)
             node = plan.node(listed.id)
-        why = next((_why_empty(plan.node(source)) for source in node.inputs if _is_empty(plan.node(source))), None)
+        inputs = map(plan.node, node.inputs)
+        why = next((_why_empty(each) for each in inputs if isinstance(each.operator, Source) and _is_empty(each)), None)
         if why is None:
             continue
         if _has_no_rows(plan, node):
@@ -73,8 +76,8 @@ def apply(plan: LogicalPlan) -> None:
 
 def _settle(plan: LogicalPlan, node: PlanNode, predicate: Expression) -> None:
     parts = conjuncts(predicate)
-    kept = [part for part in parts if not isinstance(part, Literal)]
-    if any(isinstance(part, Literal) and part.value is not True for part in parts):
+    kept = [part for part in parts if not isinstance(part, Literal) and truth_of_constants(part) is None]
+    if any(_is_never_true(part) for part in parts):
         _empty(plan, node, "no rows: a filter is never true")
     elif _is_met_by_none(plan.node(node.inputs[0]), parts):
         _empty(plan, node, "no rows: none of the source meets its filter")
@@ -82,6 +85,12 @@ def _settle(plan: LogicalPlan, node: PlanNode, predicate: Expression) -> None:
         plan.replace(node, operator=Filter(conjunction(kept)))
     elif not kept and node.parallelism in (None, plan.node(node.inputs[0]).parallelism):
         plan.redirect(node.id, node.inputs[0])
+
+
+def _is_never_true(part: Expression) -> bool:
+    if isinstance(part, Literal):
+        return part.value is not True
+    return truth_of_constants(part) is False
 
 
 def _is_met_by_none(below: PlanNode, parts: Sequence[Expression]) -> bool:

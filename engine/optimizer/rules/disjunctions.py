@@ -17,7 +17,8 @@ from __future__ import annotations
 import msgspec
 
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts, disjunction, disjuncts
-from engine.graph.plan import Filter, Join, JoinType, PlanNode, Project
+from engine.graph.plan import Filter, Join, PlanNode, Project
+from engine.graph.said_operators import JoinType
 from engine.optimizer.expression_rewriting import cannot_raise, column_behind
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.join import PASSES_LEFT, PASSES_RIGHT

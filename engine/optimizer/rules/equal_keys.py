@@ -24,7 +24,8 @@ import msgspec
 
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of, conjuncts
-from engine.graph.plan import Aggregate, Filter, Join, JoinType, PartialAggregate, PlanNode, Project, Sort, Union
+from engine.graph.plan import Aggregate, Filter, Join, PartialAggregate, PlanNode, Project, Sort, Union
+from engine.graph.said_operators import JoinType
 from engine.optimizer.expression_rewriting import cannot_raise, column_behind, substitute
 from engine.optimizer.input_changes import filter_input
 from engine.optimizer.logical_plan import LogicalPlan
@@ -38,22 +39,28 @@ _COMPARISONS: Final = frozenset(
     {"equal", "less", "less_equal", "greater", "greater_equal", "between", "is_in", "str_starts_with"}
 )
 
+#: comparisons that are true of all values of columns, by node and name
+_Values = dict[tuple[int, str], list[Expression]]
+
 
 def apply(plan: LogicalPlan) -> None:
     """Filter each side of every join by what is known of the other side's keys."""
+    values: _Values = {}
     for listed in plan.order():
         node = plan.node(listed.id)
         join = node.operator
-        if not isinstance(join, Join) or join.null_aware:
-            continue
-        _spread(plan, node, join)
+        if isinstance(join, Join) and not join.null_aware and _spread(plan, node, join, values):
+            values.clear()
 
 
-def _spread(plan: LogicalPlan, node: PlanNode, join: Join) -> None:
+def _spread(plan: LogicalPlan, node: PlanNode, join: Join, values: _Values) -> bool:
+    """Filter each side of a join by what is known of the other side's keys; return whether there was something."""
     added: tuple[list[Expression], list[Expression]] = ([], [])
     said = set(join.implied)
     for keys in zip(join.left_keys, join.right_keys, strict=True):
-        known = [_known(plan, plan.node(node.inputs[side]), keys[side]) for side in (0, 1)]
+        known = [_known(plan, plan.node(node.inputs[side]), keys[side], values) for side in (0, 1)]
+        if not (known[0] or known[1]):
+            continue
         for side, passing in ((0, _TO_LEFT), (1, _TO_RIGHT)):
             if join.how not in passing:
                 continue
@@ -70,20 +77,26 @@ def _spread(plan: LogicalPlan, node: PlanNode, join: Join) -> None:
         filter_input(plan, plan.node(node.id), side, added[side])
     if texts := tuple(expression_text(part) for parts in added for part in parts):
         plan.replace(plan.node(node.id), operator=msgspec.structs.replace(join, implied=(*join.implied, *texts)))
+    return bool(texts)
 
 
-def _known(plan: LogicalPlan, node: PlanNode, name: str) -> list[Expression]:
-    """Return the comparisons that are true of all values of a column, in terms of it."""
+def _known(plan: LogicalPlan, node: PlanNode, name: str, values: _Values) -> list[Expression]:
+    """Return the comparisons that are true of all values of a column, in terms of it; ``values`` has those found."""
+    if (node.id, name) not in values:
+        values[node.id, name] = _found(plan, node, name, values)
+    return values[node.id, name]
+
+
+def _found(plan: LogicalPlan, node: PlanNode, name: str, values: _Values) -> list[Expression]:
     found: list[Expression] = []
     if isinstance(node.operator, Filter):
         found = [part for part in conjuncts(node.operator.predicate) if _is_comparison(part, name)]
     below = []
     for source, behind in _behind(plan, node, name):
-        known = _known(plan, plan.node(source), behind)
+        known = _known(plan, plan.node(source), behind, values)
         below.append(known if behind == name else [substitute(part, {behind: ColumnRef(name)}) for part in known])
     # of a union's rows only what is true in all of its inputs
-    found += [part for part in (below or [[]])[0] if part not in found and all(part in each for each in below)]
-    return found
+    return found + [part for part in (below or [[]])[0] if part not in found and all(part in each for each in below)]
 
 
 def _behind(plan: LogicalPlan, node: PlanNode, name: str) -> list[tuple[int, str]]:

@@ -26,14 +26,24 @@ from engine.optimizer.operator_entries.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:
-    """Push every filter down by one node."""
-    consumers = plan.consumers()
+    """Push every filter down as far as it comes."""
+    while _push_by_one(plan):
+        pass
+
+
+def _push_by_one(plan: LogicalPlan) -> bool:
+    """Push every filter down by one node; return whether one was pushed."""
+    readers = {node_id: len(each) for node_id, each in plan.consumers().items()}
+    is_pushed = False
     for listed in reversed(plan.order()):
         node = plan.node(listed.id)
-        if not isinstance(node.operator, Filter) or node.id not in consumers:
+        if not isinstance(node.operator, Filter) or node.id not in readers:
             continue
         lower = plan.node(node.inputs[0])
-        if len(consumers[lower.id]) > 1 or node.parallelism not in (None, lower.parallelism):
+        if readers.get(lower.id, 1) > 1 or node.parallelism not in (None, lower.parallelism):
+            continue
+        below = map(plan.node, lower.inputs)  # an entry may go by their columns
+        if not plan.is_new("filter_pushdown", node, lower, *below):
             continue
         safe = [part for part in conjuncts(node.operator.predicate) if cannot_raise(part, lower.schema)]
         passed = entry_of(lower.operator).take_filter(plan, lower, lower.operator, safe)
@@ -44,4 +54,7 @@ def apply(plan: LogicalPlan) -> None:
             plan.replace(node, operator=Filter(conjunction(kept)))
         else:
             plan.redirect(node.id, lower.id)
-        consumers = plan.consumers()
+            # All others keep their number; a filter that was added has one.
+            readers[lower.id] = readers.pop(node.id)
+        is_pushed = True
+    return is_pushed

@@ -19,8 +19,9 @@ from __future__ import annotations
 import msgspec
 
 from engine.graph.expression import Call, ColumnRef, Expression, columns_of, conjunction, conjuncts
-from engine.graph.plan import Join, JoinType, PlanNode
+from engine.graph.plan import Join, PlanNode
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.said_operators import JoinType
 from engine.optimizer.expression_rewriting import cannot_raise, substitute
 from engine.optimizer.input_changes import filter_input
 from engine.optimizer.logical_plan import LogicalPlan

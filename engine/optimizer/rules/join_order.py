@@ -22,8 +22,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from engine.graph.expression import Call, ColumnRef, Expression, NamedExpression, columns_of, conjunction, conjuncts
-from engine.graph.plan import Filter, Join, JoinHint, JoinType, PlanNode, Project
+from engine.graph.plan import Filter, Join, PlanNode, Project
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import cannot_raise, column_behind, substitute

@@ -7,7 +7,8 @@
 An inner join reads the side with fewer rows first and filters the other one by it, and goes where it costs least.
 
 A null in a column drops its row where that is the key of a join that returns no such row, or stands in a comparison
-that a filter asks for. From there the column is followed to the joins that it comes through, as long as each node on
+that a filter asks for, as it is, in a sum, or with a constant in its place for which the comparison is not true:
+``coalesce(b.z, 0) > 10``. From there the column is followed to the joins that it comes through, as long as each node on
 the way has one consumer: through filters, projections, sorts, unions, keys of groups and other joins. The first rows of
 an order are others where some go.
 
@@ -22,16 +23,19 @@ from typing import Final
 
 import msgspec
 
-from engine.graph.expression import Call, ColumnRef, Expression, conjuncts
-from engine.graph.plan import Aggregate, Filter, Join, JoinType, PlanNode, Project, Sort, Union
-from engine.optimizer.expression_rewriting import column_behind
+from engine.graph.expression import Call, Cast, ColumnRef, Expression, Literal, conjuncts, with_children
+from engine.graph.plan import Aggregate, Filter, Join, PlanNode, Project, Sort, Union
+from engine.graph.said_operators import JoinType
+from engine.optimizer.expression_rewriting import mapping_of, truth_of_constants
 from engine.optimizer.logical_plan import LogicalPlan
 
 #: joins that drop rows of the left, or of the right, whose key is null
 _DROPS_LEFT: Final = frozenset({JoinType.INNER, JoinType.RIGHT, JoinType.SEMI})
 _DROPS_RIGHT: Final = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
+_COMPARISONS: Final = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between"})
 #: functions that return null for a null argument
-_STRICT: Final = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between"})
+_STRICT: Final = frozenset({"add", "subtract", "multiply", "divide", "negate"})
+_FILLS: Final = ("coalesce", "fill_null")
 #: join type without the rows that have nulls in the columns of the left, or of the right
 _WITHOUT_LEFT: Final = {JoinType.RIGHT: JoinType.INNER, JoinType.FULL: JoinType.LEFT}
 _WITHOUT_RIGHT: Final = {JoinType.LEFT: JoinType.INNER, JoinType.FULL: JoinType.RIGHT}
@@ -65,9 +69,28 @@ def _dropping(node: PlanNode) -> Iterator[tuple[int, str]]:
 
 def _not_null(part: Expression) -> list[str]:
     """Return columns for whose nulls a condition is not true."""
-    if not isinstance(part, Call) or part.function not in _STRICT:
+    if not isinstance(part, Call) or part.function not in _COMPARISONS:
         return []
-    return [argument.name for argument in part.arguments if isinstance(argument, ColumnRef)]
+    found = [name for argument in part.arguments for name in _strict_columns(argument)]
+    for place, argument in enumerate(part.arguments):
+        match argument:
+            case Call(function=function, arguments=(filled, Literal() as constant)) if function in _FILLS:
+                others = [*part.arguments[:place], constant, *part.arguments[place + 1 :]]
+                if truth_of_constants(with_children(part, others)) is False:
+                    found += _strict_columns(filled)
+    return found
+
+
+def _strict_columns(expression: Expression) -> list[str]:
+    """Return columns for whose nulls an expression is null."""
+    match expression:
+        case ColumnRef(name=name):
+            return [name]
+        case Cast(operand=operand):
+            return _strict_columns(operand)
+        case Call(function=function, arguments=arguments) if function in _STRICT:
+            return [name for argument in arguments for name in _strict_columns(argument)]
+    return []
 
 
 def _follow(plan: LogicalPlan, start: int, column: str) -> None:
@@ -82,8 +105,8 @@ def _follow(plan: LogicalPlan, start: int, column: str) -> None:
             case Filter() | Sort(limit=None) | Union():
                 waiting.extend((source, name) for source in node.inputs)
             case Project(expressions=expressions):
-                behind = column_behind(expressions, name)
-                waiting.extend([] if behind is None else [(node.inputs[0], behind)])
+                behind = _strict_columns(mapping_of(expressions)[name])
+                waiting.extend((node.inputs[0], column) for column in behind)
             case Aggregate(keys=keys) if name in keys:
                 waiting.append((node.inputs[0], name))
             case Join() as join:

@@ -16,8 +16,9 @@ from typing import Final
 import msgspec
 
 from engine.graph.expression import columns_of
-from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
+from engine.graph.plan import Join, PlanNode
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.logical_plan import LogicalPlan

@@ -17,8 +17,9 @@ from collections.abc import Mapping
 import msgspec
 
 from engine.graph.expression import columns_of
-from engine.graph.plan import Join, JoinType, PlanNode, Project
+from engine.graph.plan import Join, PlanNode, Project
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.said_operators import JoinType
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import cannot_raise, column_behind
 from engine.optimizer.logical_plan import LogicalPlan

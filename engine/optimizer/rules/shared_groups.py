@@ -1,10 +1,10 @@
-"""Shared groups: aggregates that differ in what one of their keys may be are computed at once.
+"""Shared groups: aggregates that are equal, or differ in what one of their keys may be, are computed at once.
 
     groups by (county, quarter) of sales where quarter = 1   ┐         groups by (county, quarter)      ┌─► quarter = 1
     groups by (county, quarter) of sales where quarter = 2   ┘   ->    where quarter = 1 or quarter = 2 ┴─► quarter = 2
 
 SQL writes these: a query under a name (WITH) that is used several times, each time for another year. Its filter comes
-down into each use, and what was one query reads its tables once for each of them.
+down into each use, and what was one query reads its tables once for each of them. Or a query is written twice.
 
 Below the aggregates must be the same operators over the same sources, whatever columns are called: projections,
 filters, unions, aggregates, joins that keep the rows of the side with the difference. The filters differ in conditions
@@ -33,7 +33,8 @@ from engine.graph.expression import (
     conjuncts,
     disjunction,
 )
-from engine.graph.plan import Aggregate, Filter, Join, JoinHint, JoinType, PlanNode, Project, Source, Union
+from engine.graph.plan import Aggregate, Filter, Join, PlanNode, Project, Source, Union
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import cannot_raise, substitute
 from engine.optimizer.logical_plan import LogicalPlan
@@ -237,21 +238,28 @@ def _unions(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal |
 
 
 def apply(plan: LogicalPlan) -> None:
-    """Compute at once what differs in a key alone."""
+    """Compute at once what is equal or differs in a key alone."""
     taken: set[int] = set()
     candidates = [node for node in reversed(plan.order()) if _is_candidate(plan, node)]
     for place, first in enumerate(candidates):
         if first.id in taken:
             continue
         family: list[tuple[PlanNode, _Comparison, _Equal]] = []
+        twins: list[tuple[PlanNode, dict[str, str]]] = []
         for node in candidates[place + 1 :]:
             comparison = _Comparison(plan)
-            if node.id in taken or (found := comparison.equal(first, node)) is None or found.difference is None:
+            if node.id in taken or (found := comparison.equal(first, node)) is None:
                 continue
             if set(found.names) < set(node.schema.names):
                 continue
-            if not family or _is_same_place(family[0], (node, comparison, found)):
+            if found.difference is None:
+                twins.append((node, found.names))
+            elif not family or _is_same_place(family[0], (node, comparison, found)):
                 family.append((node, comparison, found))
+        if twins and _pays(plan, first, len(twins)):
+            for node, names in twins:
+                taken |= _below(plan, node)
+                _rename(plan, first, node, names)
         if family and _pays(plan, first, len(family)):
             _share(plan, first, family)
             for node in (first, *(node for node, _, _ in family)):
@@ -310,9 +318,13 @@ def _share(plan: LogicalPlan, first: PlanNode, family: Sequence[tuple[PlanNode, 
     uses += [(node, found.names, found.difference.other) for node, _, found in family if found.difference is not None]
     for node, names, parts in uses:
         kept = plan.insert(Filter(conjunction(parts)), (shared.id,), shared.schema, node)
-        columns = tuple(NamedExpression(name, ColumnRef(names[name])) for name in node.schema.names)
-        renamed = plan.insert(Project(columns), (kept.id,), node.schema, node)
-        plan.redirect(node.id, renamed.id)
+        _rename(plan, kept, node, names)
+
+
+def _rename(plan: LogicalPlan, source: PlanNode, node: PlanNode, names: dict[str, str]) -> None:
+    """Put the columns of another node, under their names here, in the place of a node."""
+    columns = tuple(NamedExpression(name, ColumnRef(names[name])) for name in node.schema.names)
+    plan.redirect(node.id, plan.insert(Project(columns), (source.id,), node.schema, node).id)
 
 
 def _copied(plan: LogicalPlan, node: PlanNode, changed: dict[int, Expression]) -> PlanNode:

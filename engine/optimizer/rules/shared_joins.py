@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.graph.plan import Filter, Join, JoinHint, JoinType, PlanNode, Project, Source
+from engine.graph.plan import Filter, Join, PlanNode, Project, Source
+from engine.graph.said_operators import JoinHint, JoinType
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules.projection_pruning import used_columns

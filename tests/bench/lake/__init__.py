@@ -9,7 +9,7 @@
     scan_latency.py    a scan through a store that takes 30 ms a request beside one of the same file on this machine
     table_plans.py     plans of tables of Delta and Iceberg with very many files beside deltalake's and pyiceberg's
     delta_merge.py     a merge in 512 MB beside deltalake's
-    partitioned_write.py   10,000 partitions of Iceberg in 256 MB beside the same rows without partitions
+    partitioned_write.py   10,000 partitions of Iceberg in 256 MiB beside the same rows without partitions
     database.py        a table of PostgreSQL that is read and written beside the driver alone
     beside.py          programs in turns, and their ratios
 

@@ -1,7 +1,8 @@
-"""A merge of a hundredth as many rows as a table of Delta has into it, in 512 MB, beside deltalake's.
+"""Merges into a table of Delta in 512 MiB, beside deltalake's, which has no limit.
 
-Half of the keys are in the table, at random places of it; the rows of the others are inserted. Each turn merges into a
-copy of the table, whose files are links.
+A hundredth as many rows as the table has, and into a tenth of it a tenth and six tenths of its rows. Half of the keys
+are in the table, at random places of it; the rows of the others are inserted. Each turn merges into a copy of the
+table, whose files are links.
 """
 
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 from tests.bench.lake.beside import in_turns, ratio, seconds_of
 from tests.bench.lake.row import Figure
 
-DEFAULT_ROWS = 20_000_000
+DEFAULT_ROWS = 100_000_000
 LIMIT_MB = 512
 _FILE_ROWS = 1_000_000
 _PROGRAMS = {
@@ -36,9 +37,14 @@ end(rows=counts["num_target_rows_updated"] + counts["num_target_rows_inserted"])
 
 def figures(rows: int, runs: int, folder: Path) -> list[Figure]:
     """Merge in turns."""
-    made, copy = folder / f"lake-merge-{rows}", folder / "lake-merge-copy"
+    sizes = [(rows, rows // 100), (rows // 10, rows // 100), (rows // 10, rows * 6 // 100)]
+    return [figure for size in sizes for figure in _figures(*size, runs, folder)]
+
+
+def _figures(rows: int, source_rows: int, runs: int, folder: Path) -> list[Figure]:
+    made, copy = folder / f"lake-merge-{rows}-{source_rows}", folder / "lake-merge-copy"
     if not made.exists():
-        _make(made.with_suffix(".unfinished"), rows)
+        _make(made.with_suffix(".unfinished"), rows, source_rows)
         made.with_suffix(".unfinished").rename(made)
 
     def copied() -> None:
@@ -48,19 +54,19 @@ def figures(rows: int, runs: int, folder: Path) -> list[Figure]:
     places = {"source": str(made / "source.parquet"), "table": str(copy), "limit": f"{LIMIT_MB}mb"}
     turns = in_turns(runs, _PROGRAMS, copied, **places)
     shutil.rmtree(copy)
-    assert {each["rows"] for each in [*turns["Drey"], *turns["deltalake"]]} == {rows // 100}, turns
+    assert {each["rows"] for each in [*turns["Drey"], *turns["deltalake"]]} == {source_rows}, turns
     peaks = {name: max(each["peak_mb"] for each in found) for name, found in turns.items()}
     clock = ratio(turns, "Drey", "deltalake", "seconds")
-    what = f"merge of {rows // 100:,} rows into {rows:,}"
+    what = f"merge of {source_rows:,} rows into {rows:,}"
     about = f"{seconds_of(turns)}; by the clock x {clock:.2f}"
     peak_about = ", ".join(f"{name} {peak:.0f} MB" for name, peak in peaks.items())
     return [
         Figure(f"{what}: processor time ÷ deltalake", ratio(turns, "Drey", "deltalake"), 1.0, 0.5, about),
-        Figure(f"{what}: peak memory ÷ {LIMIT_MB} MB", peaks["Drey"] / LIMIT_MB, 1.0, None, peak_about),
+        Figure(f"{what}: peak memory ÷ {LIMIT_MB} MiB", peaks["Drey"] / (LIMIT_MB * 1.024), 1.0, None, peak_about),
     ]
 
 
-def _make(made: Path, rows: int) -> None:
+def _make(made: Path, rows: int, source_rows: int) -> None:
     import numpy
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -77,5 +83,5 @@ def _make(made: Path, rows: int) -> None:
         # Keys of the table are even.
         keys = 2 * numpy.arange(first, min(rows, first + _FILE_ROWS))
         write_deltalake(str(made / "table"), rows_of(keys), mode="append")
-    keys = rnd.choice(rows, rows // 200, replace=False) * 2
+    keys = rnd.choice(rows, source_rows // 2, replace=False) * 2
     pq.write_table(rows_of(numpy.concatenate([keys, keys + 1])), made / "source.parquet")

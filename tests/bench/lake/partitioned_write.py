@@ -1,4 +1,4 @@
-"""Rows of 128 bytes written into 10,000 partitions of a table of Iceberg in 256 MB, beside the same without partitions.
+"""Rows of 128 bytes written into 10,000 partitions of Iceberg in 256 MiB, beside the same without partitions.
 
 The partitions are mixed in the input. Sizes are those of the process.
 """
@@ -53,7 +53,7 @@ def figures(rows: int, runs: int, folder: Path) -> list[Figure]:
     about = f"{seconds_of(turns)}; by the clock x {clock:.2f}"
     return [
         Figure(f"{what}: processor time ÷ no partitions", ratio(turns, "partitioned", "plain"), None, 1.3, about),
-        Figure(f"{what}: peak memory ÷ {LIMIT_MB} MB", peak / LIMIT_MB, 1.0, None, f"{peak:.0f} MB"),
+        Figure(f"{what}: peak memory ÷ {LIMIT_MB} MiB", peak / (LIMIT_MB * 1.024), 1.0, None, f"{peak:.0f} MB"),
     ]
 
 

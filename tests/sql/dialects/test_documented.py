@@ -29,6 +29,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "MONTHNAME(DATE '2024-02-29')": "Feb",
         "LAST_DAY(DATE '2024-02-10')": date(2024, 2, 29),
         "SUBSTR('snow', 2, 2)": "no",
+        "SUBSTR('snow', 2, -1)": "",
         "LEFT('snow', 2)": "sn",
         "CHARINDEX('o', 'snow')": 3,
         "CONTAINS('snow', 'no')": True,

@@ -1,0 +1,45 @@
+"""Types as users write them: pyarrow's, their names, Python's; such as Arrow encodes are those of their values.
+
+Held by: tests/column_expressions/test_expression.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from engine.errors import SchemaError
+from engine.records.plain_types import is_foreign, plain_schema, plain_type
+
+_PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+
+
+def to_data_type(data_type: Any) -> pa.DataType:
+    """Return a plain type from one of pyarrow, its name, or a Python type; SchemaError when it is none."""
+    if isinstance(data_type, pa.DataType):
+        if is_foreign(data_type):
+            raise SchemaError(
+                f"{data_type}: no values are made of a union; use one type, such as a struct with a field for each "
+                "alternative"
+            )
+        return plain_type(data_type)
+    if data_type in _PYTHON_TYPES:
+        return _PYTHON_TYPES[data_type]
+    try:
+        return plain_type(pa.type_for_alias(data_type))
+    except (ValueError, TypeError, AttributeError):
+        raise SchemaError(
+            f"{data_type!r} is no type: use a pyarrow type such as pa.int64(), or its name such as 'int64'"
+        ) from None
+
+
+def declared_schema(schema: pa.Schema, what: str) -> pa.Schema:
+    """Return the plain schema of rows that are made of Python values; SchemaError for a type that has none."""
+    for field in schema:
+        if is_foreign(field.type):
+            raise SchemaError(
+                f"{what}: column {field.name!r} is {field.type}, which rows cannot have; use one type, such as "
+                "a struct with a field for each alternative"
+            )
+    return plain_schema(schema)

@@ -1,0 +1,224 @@
+"""Names that pandas, Polars and Spark have for methods with another name here: the error tells which to use.
+
+    data.groupby("k")      AttributeError: a data set has no 'groupby': write group_by(keys).agg(name=...)
+    col("x").isin([1])     AttributeError: an expression has no 'isin': write is_in(values)
+    data.price             AttributeError: a data set has no 'price': write col('price') or data['price']
+    col("x").list.lenght   AttributeError: .list has no 'lenght': did you mean 'length'?
+    col("x").upper         AttributeError: an expression has no 'upper': it is behind .str: .str.upper(...)
+
+    class DataSet(HasOtherNames): _kind, _other_names = "a data set", ON_DATA_SETS
+
+It stays an AttributeError, so ``hasattr`` and checks for protocols work as before. Type checkers know
+nothing of it: to them what is not there is not there.
+
+Held by: tests/api/test_other_names.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+
+def _by_name(*rows: tuple[str, str]) -> dict[str, str]:
+    return {name: advice for names, advice in rows for name in names.split()}
+
+
+ON_DATA_SETS: Final = _by_name(
+    ("groupby groupBy", "group_by(keys).agg(name=...)"),
+    ("where query", "filter(condition)"),
+    ("order_by orderBy sort_values sort_by", "sort(by, descending=...)"),
+    ("withColumn withColumns with_column assign mutate", "with_columns(name=expression)"),
+    ("withColumnRenamed withColumnsRenamed", "rename({'old': 'new'})"),
+    ("selectExpr", "select(name=expression), or env.sql(query)"),
+    ("merge", "join(other, on=..., how=...)"),
+    ("join_asof merge_asof", "asof_join(other, on=..., by=...)"),
+    ("join_where", "join(other, condition=...)"),
+    ("crossJoin", "join(other, how='cross')"),
+    ("unionAll unionByName concat append vstack extend", "union(other)"),
+    ("subtract minus exceptAll", "except_(other, all=...)"),
+    ("intersectAll", "intersect(other, all=True)"),
+    ("dropna drop_na", "drop_nulls(subset)"),
+    ("fillna", "fill_null(values)"),
+    ("dropDuplicates", "drop_duplicates(subset)"),
+    ("unique", "distinct(subset), or drop_duplicates(subset, keep=...)"),
+    ("melt", "unpivot(on, index)"),
+    ("toPandas", "to_pandas()"),
+    ("toArrow", "to_arrow()"),
+    ("to_csv sink_csv", "write_csv(path), and env.execute() runs it"),
+    ("to_parquet sink_parquet", "write_parquet(path), and env.execute() runs it"),
+    ("to_json sink_ndjson write_ndjson", "write_json(path), and env.execute() runs it"),
+    ("persist", "cache()"),
+    ("take first", "head(n)"),
+    ("printSchema dtypes collect_schema", "schema"),
+    ("shape height width", "count() and columns"),
+    ("iterrows itertuples toLocalIterator", "iter_rows()"),
+    ("apply map_rows foreach", "map(fn, schema)"),
+    ("flatMap", "flat_map(fn, schema)"),
+    ("mapInPandas mapInArrow", "map_batches(fn, schema, format=...)"),
+    ("mapPartitions", "map_partition(fn, schema)"),
+    ("repartition", "rebalance(), or key_by(keys)"),
+    ("with_row_count", "with_row_index(name)"),
+    ("iloc loc", "filter(condition), limit(n, offset=...) and select(columns)"),
+    ("value_counts", "group_by(column).agg(n=count())"),
+    ("createOrReplaceTempView", "env.register(name, data_set)"),
+)
+
+_AGGREGATE: Final = "an aggregate such as sum_('x') or avg('x') in group_by(...).agg(name=...), or .over(...) a window"
+
+ON_EXPRESSIONS: Final = _by_name(
+    ("isin", "is_in(values)"),
+    ("isnull isna isNull", "is_null()"),
+    ("notnull notna isNotNull", "is_not_null()"),
+    ("isNaN isnan", "is_nan()"),
+    ("fillna", "fill_null(value)"),
+    ("astype", "cast(type)"),
+    ("eqNullSafe eq_missing", "eq_null_safe(other)"),
+    ("sum mean avg max min count std var median first last n_unique nunique quantile", _AGGREGATE),
+    ("desc asc", "descending=True in sort(...) or over(...)"),
+    ("over", _AGGREGATE),
+    ("shift", "lag(x, n).over(partition_by, order_by)"),
+    ("diff", "x - lag(x).over(partition_by, order_by)"),
+    ("cumsum cum_sum", "sum_(x).over(partition_by, order_by)"),
+    ("cum_count", "count().over(partition_by, order_by)"),
+    ("rolling rolling_mean rolling_sum", "avg(x).over(partition_by, order_by, rows=(-2, 0)) and the like"),
+    ("rank", "rank().over(partition_by, order_by)"),
+    ("apply map_elements map_batches", "a function made with udf(type), as f(col('x'))"),
+    ("rlike", ".str.matches(pattern)"),
+    ("startswith startsWith", ".str.starts_with(text)"),
+    ("endswith endsWith", ".str.ends_with(text)"),
+    ("substr", ".str.slice(start, stop)"),
+    ("getField", "field(name)"),
+    ("getItem", ".list.get(index) or .map.get(key)"),
+    ("unique", "distinct(subset) of the data set"),
+    ("isBetween is_between", "between(low, high)"),
+)
+
+ON_TEXTS: Final = _by_name(
+    ("len len_chars", "length()"),
+    ("startswith", "starts_with(text)"),
+    ("endswith", "ends_with(text)"),
+    ("to_uppercase", "upper()"),
+    ("to_lowercase", "lower()"),
+    ("strip_chars trim", "strip()"),
+    ("to_datetime strptime", "to_timestamp(format)"),
+    ("substr substring", "slice(start, stop)"),
+    ("zfill rjust pad_start", "pad_left(width, fill)"),
+    ("ljust pad_end", "pad_right(width, fill)"),
+    ("findall", "extract_all(pattern)"),
+    ("match fullmatch isdigit isalpha rlike", "matches(pattern)"),
+    ("json_path_match", "json_get(path)"),
+    ("json_decode", "json_parse(schema)"),
+    ("join", ".list.join(separator), of lists"),
+    ("cat", "concat(other) or +"),
+)
+
+ON_TIMES: Final = _by_name(
+    ("dayofweek day_of_week", "weekday()"),
+    ("dayofyear", "day_of_year()"),
+    ("weekofyear isocalendar", "week() and iso_year()"),
+    ("floor trunc round", "truncate(unit)"),
+    ("tz_convert convert_time_zone", "to_timezone(zone)"),
+    ("tz_localize replace_time_zone", "with_timezone(zone)"),
+    ("timestamp", "epoch(unit)"),
+    ("to_string format", "strftime(format)"),
+    ("total_seconds total_days", "diff(other, unit) of the two times"),
+    ("offset_by", "add(days=..., months=...)"),
+    ("month_end", "last_day()"),
+    ("month_start", "first_day()"),
+)
+
+ON_LISTS: Final = _by_name(
+    ("len size lengths", "length()"),
+    ("head", "slice(0, n)"),
+    ("tail", "slice(-n)"),
+    ("array_contains", "contains(value)"),
+    ("unique", "distinct()"),
+    ("n_unique nunique", "distinct().list.length()"),
+    ("average avg", "mean()"),
+    ("array_join to_string", "join(separator)"),
+    ("explode", "explode(column) of the data set"),
+    ("eval map apply", "a function made with udf(type), as f(col('x'))"),
+    ("element_at getItem", "get(index)"),
+    ("append extend", "concat(other)"),
+)
+
+ON_MAPS: Final = _by_name(
+    ("getItem element_at", "get(key)"),
+    ("items entries explode", "explode(column) of the data set"),
+    ("map_keys", "keys()"),
+    ("map_values", "values()"),
+)
+
+ON_ENVIRONMENTS: Final = _by_name(
+    ("scan_parquet", "read_parquet(path)"),
+    ("scan_csv", "read_csv(path)"),
+    ("scan_ndjson read_ndjson read_jsonl", "read_json(path)"),
+    ("scan_ipc read_feather", "read_ipc(path)"),
+    ("read_sql read_database_uri", "read_database(query, uri)"),
+    ("read_excel", "from_arrow(polars.read_excel(path)), or of pandas"),
+    ("from_pandas from_polars from_dict from_dicts from_records", "from_arrow(frame), or from_rows(rows, schema)"),
+    ("createDataFrame parallelize", "from_rows(rows, schema), or from_arrow(frame)"),
+    ("createOrReplaceTempView create_table", "register(name, data_set)"),
+    ("query", "sql(query)"),
+    ("table", "tables[name]"),
+    ("run submit start", "execute()"),
+    ("stop", "close()"),
+)
+
+ON_GROUPS: Final = _by_name(
+    ("count size len", "agg(n=count())"),
+    ("sum mean max min avg median first last std var nunique n_unique", "agg(name=sum_('x')) and the like"),
+    ("apply applyInPandas map_groups flatMapGroups", "reduce(fn, schema)"),
+    ("pivot", "pivot(on, values, index, agg) of the data set"),
+    ("aggregate", "agg(name=...)"),
+)
+
+
+#: similarity from which a name is suggested, 0 to 1
+_LIKE: Final = 0.7
+
+
+class HasOtherNames:
+    """Base of the classes of the API. A class gives its name and the foreign names that it does not have."""
+
+    __slots__ = ()
+    _kind: ClassVar[str] = ""
+    _other_names: ClassVar[Mapping[str, str]] = {}
+    #: attributes that hold further names
+    _spaces: ClassVar[tuple[str, ...]] = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            text = f"{self._kind} has no {name!r}"
+            if name.startswith("_"):
+                raise AttributeError(text, name=name, obj=self)
+            advice = self._other_names.get(name, "")
+            if not advice and self._kind == "a data set" and name in self.columns:
+                advice = f"col({name!r}) or data[{name!r}]"
+            if advice:
+                raise AttributeError(f"{text}: write {advice}")
+            raise AttributeError(f"{text}{_near(name, self)}")
+
+
+def _near(name: str, held: HasOtherNames) -> str:
+    """Return names similar to one, with their place; all names where there are few."""
+    import difflib
+
+    own = _names_of(held)
+    behind = {one: space for space in held._spaces for one in _names_of(getattr(held, space))}
+    if name in behind:
+        return f": it is behind .{behind[name]}: .{behind[name]}.{name}(...)"
+    if found := difflib.get_close_matches(name, own, 1, _LIKE):
+        return f": did you mean {found[0]!r}?"
+    columns: list[str] = getattr(held, "columns", []) if held._kind == "a data set" else []
+    if found := difflib.get_close_matches(name, columns, 1, _LIKE):
+        return f": did you mean col({found[0]!r})?"
+    if found := difflib.get_close_matches(name, behind, 1, _LIKE):
+        return f": did you mean .{behind[found[0]]}.{found[0]}(...)?"
+    return f"; there are {', '.join(own)}" if held._kind.startswith(".") else ""
+
+
+def _names_of(held: object) -> list[str]:
+    return [one for one in dir(type(held)) if not one.startswith("_")]

@@ -1,0 +1,92 @@
+"""User-defined functions of values, within expressions: ``@udf(pa.int64())``, then ``with_columns(y=twice(col("x")))``.
+
+    scalar (default)            function(value, ...) -> value              once for each row; null is None
+    arrow | pandas | numpy      function(column, ...) -> column            once for each batch: arrays, Series, ndarrays
+
+Held by: tests/integration/test_udfs.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from engine.column_expressions.data_types import declared_schema
+from engine.column_expressions.expression import Expr, to_expression
+from engine.errors import SchemaError
+from engine.expressions.schema_bridge import type_to_ipc
+from engine.functions.batch_formats import FORMATS
+from engine.functions.python_functions import python_function
+from engine.functions.schema_inference import hinted_type, hinted_value_type
+from engine.graph.expression import (
+    ColumnRef,
+    PythonCall,
+)
+
+KINDS: Final = ("scalar", *FORMATS)
+
+
+class Udf:
+    """A function that takes expressions. ``function`` is the plain one, for tests of it."""
+
+    def __init__(self, function: Any, data_type: pa.DataType, kind: str) -> None:
+        self.function = function
+        self.data_type = data_type
+        self._kind = kind
+        # now, so that what cannot be called or sent is an error where it is written
+        python_function(f"column:{kind}", function)
+
+    def __call__(self, *arguments: Any) -> Expr:
+        """Return the function of some values of each row: expressions, and constants."""
+        operator = python_function(f"column:{self._kind}", self.function)
+        if not arguments:
+            raise SchemaError(f"{operator.function_name}(): give it at least one value, such as col('a')")
+        fields = (operator.kind, operator.function, operator.function_name, operator.file, operator.line)
+        return Expr(PythonCall(*fields, type_to_ipc(self.data_type), tuple(map(to_expression, arguments))))
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return f"<Udf {name} of {self.data_type}>"
+
+
+def udf(returns: Any = None, *, kind: str = "scalar") -> Any:
+    """Make a Python function usable in expressions; ``returns`` is its type: of pyarrow, or ``int`` and the like.
+
+    Without ``returns`` the function's return type says it. kind: "scalar" is called for each row, and None is null;
+    "arrow", "pandas" and "numpy" are called with whole columns and return one as long. The order of calls is not
+    promised, and where the result is not used it is not called.
+
+    >>> @udf(int)
+    ... def twice(value):
+    ...     return None if value is None else 2 * value
+    >>> values(twice(col("x")) + 1, x=[1, None])
+    [3, None]
+    """
+    if kind not in KINDS:
+        raise SchemaError(f"udf: kind {kind!r} is none of {', '.join(KINDS)}")
+    data_type = returns if isinstance(returns, pa.DataType) else hinted_type(returns)
+    if data_type is not None:
+        plain = declared_schema(pa.schema([("returned", data_type)]), "udf").field(0).type
+        return lambda function: Udf(function, plain, kind)
+    if returns is None:
+        return lambda function: _hinted(function, kind)
+    if callable(returns) and not isinstance(returns, type):
+        return _hinted(returns, kind)
+    raise SchemaError(f"udf({returns!r}): expected a pyarrow.DataType such as pa.int64(), or int, float, str, bool")
+
+
+def _hinted(function: Any, kind: str) -> Udf:
+    data_type = hinted_value_type(function) if kind == "scalar" else None
+    if data_type is None:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        raise SchemaError(f"udf: what {name} returns is not known: @udf(pa.int64()), or a return type such as -> int")
+    return Udf(function, data_type, kind)
+
+
+def truth_of(function: Any, names: Sequence[str]) -> Expr:
+    """Return whether what a function gives for the values of some columns is true."""
+    operator = python_function("filter", function)
+    fields = ("column:truth", operator.function, operator.function_name, operator.file, operator.line)
+    return Expr(PythonCall(*fields, type_to_ipc(pa.bool_()), tuple(map(ColumnRef, names))))

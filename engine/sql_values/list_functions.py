@@ -1,0 +1,140 @@
+"""SQL's functions of lists and structs by name; positions count from 1.
+
+Held by: tests/sql/test_function_calls.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import and_, or_
+from typing import Any, Final
+
+import pyarrow as pa
+
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.expressions import col, lit, when
+from engine.column_expressions.row_functions import array, struct
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.expressions.argument_kinds import is_list
+from engine.expressions.infer import infer_type
+from engine.expressions.lambda_bodies import ELEMENT, PLACE, body_text, captured
+from engine.graph.expression import Call, Literal
+from engine.sql_values.arguments import Arguments, Function, constant_of
+from engine.sql_values.constants import scalar_of
+from engine.sql_values.operators import compared
+
+
+def _method(name: str) -> Function:
+    def call(arguments: Arguments) -> Expr:
+        found: Expr = getattr(arguments[0].list, name)(*arguments[1:])
+        return found
+
+    return call
+
+
+def _element(arguments: Arguments) -> Expr:
+    values, position = arguments
+    if isinstance(position.expression, Literal):
+        place = constant_of(position, "a position")
+        return lit(None) if not place else values.list.get(place - 1 if place > 0 else place)
+    # of no position there is nothing: far behind the end
+    return values.list.get(when(position > 0).then(position - 1).when(position < 0).then(position).otherwise(2**31))
+
+
+def _slice(arguments: Arguments) -> Expr:
+    begin, end = (constant_of(one, "a position of a slice") for one in arguments[1:3])
+    if len(arguments) > 3 and constant_of(arguments[3], "a step") != 1:
+        raise NotYetSupportedError("sql: a part of a list with a step (write l[2:3])")
+    start = begin - 1 if begin > 0 else begin
+    stop = None if end == -1 else end + (end < 0)
+    return arguments[0].list.slice(start, stop)
+
+
+def _sort(arguments: Arguments) -> Expr:
+    words = [str(constant_of(one, "an order")).upper() for one in arguments[1:]]
+    descending = words[:1] == ["DESC"]
+    nulls_last = words[1] == "NULLS LAST" if len(words) > 1 else not descending
+    return arguments[0].list.sort(descending=descending, nulls_last=nulls_last)
+
+
+def _elements(value: Expr, what: str) -> list[Any]:
+    """Return the elements of a list that is written: [1, 2]."""
+    expression = value.expression
+    if isinstance(expression, Literal):
+        return list(scalar_of(value).as_py() or ())
+    if isinstance(expression, Call) and expression.function == "array":
+        return [Expr(one) for one in expression.arguments]
+    raise NotYetSupportedError(f"sql: {what} that is a column; write list_contains of each value")
+
+
+def _has_all(arguments: Arguments) -> Expr:
+    values = _elements(arguments[1], "the second list of list_has_all")
+    return reduce(and_, (arguments[0].list.contains(one) for one in values), arguments[0].list.length() >= 0)
+
+
+def _has_any(arguments: Arguments) -> Expr:
+    values = _elements(arguments[1], "the second list of list_has_any")
+    return reduce(or_, (arguments[0].list.contains(one) for one in values), arguments[0].list.length() < 0)
+
+
+def _join(arguments: Arguments) -> Expr:
+    """Return the texts of a list as one; of nulls alone there is none, as in DuckDB."""
+    texts = arguments[0]
+    joined = texts.list.join(str(constant_of(arguments[1], "what ARRAY_TO_STRING puts between texts")))
+    has_text = (texts.list.length() == 0) | texts.list.sort(nulls_last=True).list.first().is_not_null()
+    return when(has_text).then(joined).otherwise(None)
+
+
+def _split(arguments: Arguments) -> Expr:
+    return arguments[0].call("str_split", arguments[1], regex=False)
+
+
+def _field(arguments: Arguments) -> Expr:
+    return arguments[0].field(str(constant_of(arguments[1], "the name of a field")))
+
+
+def is_any(values: Expr, value: Expr) -> Expr:
+    """Return whether a value is one of a list, null where that is unknown: ``value = ANY (list)``."""
+    is_empty, is_unknown = values.list.length() == 0, value.is_null() | _has_null(values)
+    known = when(is_empty).then(False).when(values.list.contains(value)).then(True)
+    return known.when(is_unknown).then(lit(None, pa.bool_())).when(values.is_not_null()).then(False)
+
+
+def place_of(values: Expr, value: Expr, type_of: Callable[[Expr], pa.DataType]) -> Expr:
+    """Return the first place of a value in a list, from 1; null where there is none."""
+    data_type = type_of(values)
+    if not is_list(data_type):
+        raise SchemaError("no list")
+    schema = pa.schema([(ELEMENT, data_type.value_type), (captured(0), type_of(value))])
+    sides = col(ELEMENT), col(captured(0))
+    is_it = compared("IS NOT DISTINCT FROM", *sides, lambda one: infer_type(one.expression, schema))
+    places = values.call("list_transform", value, body=body_text(when(is_it).then(col(PLACE)).expression))
+    return places.list.min()
+
+
+def _has_null(values: Expr) -> Expr:
+    return values.list.sort(nulls_last=False).list.first().is_null() & (values.list.length() > 0)
+
+
+LIST_FUNCTIONS: Final[dict[str, Function]] = {
+    "make_array": lambda arguments: array(*arguments),
+    "array_has_all": _has_all,
+    "array_has_any": _has_any,
+    "array_length": lambda arguments: arguments[0].list.length(),
+    "array_element": _element,
+    "array_slice": _slice,
+    "array_sort": _sort,
+    "array_distinct": _method("distinct"),
+    "array_sum": _method("sum"),
+    "array_avg": _method("mean"),
+    "array_min": _method("min"),
+    "array_max": _method("max"),
+    "array_concat": _method("concat"),
+    "array_append": lambda arguments: arguments[0].list.concat(array(arguments[1])),
+    "array_prepend": lambda arguments: array(arguments[0]).list.concat(arguments[1]),
+    "array_to_string": _join,
+    "string_to_array": _split,
+    "struct": lambda arguments: struct(**{f"c{number}": one for number, one in enumerate(arguments)}),
+    "get_field": _field,
+}

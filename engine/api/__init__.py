@@ -16,6 +16,7 @@ cached_rows.py         cache: rows that later jobs read; recursion.py: rows made
 runner.py              what a data set needs of its environment
 planning.py            exact splits, explain
 bad_rows.py            malformed rows that are left out, kept and told
+kept_statements.py     queries of SQL that are asked again; kept_jobs.py: jobs that are run again
 executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames
 result_stream.py       rows of a job while it runs
 results.py             tables and rows in the client

@@ -30,7 +30,9 @@ from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows, warn_of_notes
 from engine.api.cached_rows import above_cached, first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
-from engine.api.planning import analyzed_plan, explain_plan
+from engine.api.kept_jobs import KeptJob, KeptJobs
+from engine.api.kept_statements import KeptStatements
+from engine.api.planning import analyzed_plan, as_files_are_now, explain_plan
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
@@ -90,6 +92,8 @@ class Environment(SourceCalls, HasOtherNames):
         self._functions: dict[str, Udf] = {}
         #: macros of SQL, by name in lower case
         self.macros: dict[str, Any] = {}
+        #: queries of SQL that were bound to the names of this environment
+        self.statements = KeptStatements()
         self._catalogs: dict[str, Any] = {}
         self._catalog_options: dict[str, GivenOptions] = {}
         self._bad_row_paths: set[str] = set()
@@ -102,6 +106,7 @@ class Environment(SourceCalls, HasOtherNames):
         self._streams: weakref.WeakSet[ResultStream] = weakref.WeakSet()
         self._is_closed = False
         self._has_run = False
+        self._kept_jobs = KeptJobs()
         #: requests to stores that make plans
         self._asked = StoreTraffic()
 
@@ -125,6 +130,8 @@ class Environment(SourceCalls, HasOtherNames):
         with uninterrupted():
             self._is_closed = True
             self._sinks.clear()
+            self.statements.clear()
+            self._kept_jobs.clear()
             for stream in list(self._streams):
                 stream.close_with_environment()
             if self._has_run:
@@ -161,12 +168,14 @@ class Environment(SourceCalls, HasOtherNames):
         if not isinstance(data_set, DataSet):
             raise SchemaError(f"register({name!r}, {data_set!r}): expected a data set of this Environment")
         self._tables[name] = data_set
+        self.statements.clear()
 
     def unregister(self, name: str) -> None:
         """Remove the name of a data set; data sets that were made of it stay."""
         if name not in self._tables:
             raise SchemaError(f"unregister({name!r}): there is no such name")
         del self._tables[name]
+        self.statements.clear()
 
     @property
     def tables(self) -> Mapping[str, DataSet]:
@@ -183,6 +192,7 @@ class Environment(SourceCalls, HasOtherNames):
         if not callable(function):
             raise SchemaError(f"register_function({name!r}, {function!r}): expected a function, or udf(...)(function)")
         self._functions[name.lower()] = function if isinstance(function, Udf) else udf(function)
+        self.statements.clear()
 
     @property
     def functions(self) -> Mapping[str, Udf]:
@@ -245,7 +255,7 @@ class Environment(SourceCalls, HasOtherNames):
         if not sinks:
             raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
         with counted(self._asked):
-            sinks = self._with_bad_rows([_as_files_are_now(sink) for sink in sinks])
+            sinks = self._with_bad_rows([as_files_are_now(sink) for sink in sinks])
             if not executor_of(self._target).is_dry:
                 use_store_settings(self._configuration.storage_texts())
                 check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
@@ -254,12 +264,14 @@ class Environment(SourceCalls, HasOtherNames):
     def _run(self, sinks: Sequence[LogicalNode], name: str) -> JobResult:
         return self._planned_and_run(sinks, name)[1]
 
-    def _planned_and_run(self, sinks: Sequence[LogicalNode], name: str) -> tuple[Plan, JobResult]:
+    def _planned_and_run(
+        self, sinks: Sequence[LogicalNode], name: str, kept: KeptJob | None = None
+    ) -> tuple[Plan, JobResult]:
         with counted(self._asked):
             plan = self._planned(sinks, name)
         plan = replace(plan, stores=self._asked.taken())
         with beside_streams(), placed_errors(each.operator for each in reachable(sinks)):
-            result = executor_of(self._target).execute(plan, self._configuration)
+            result = executor_of(self._target).execute(plan, self._configuration, kept)
         warn_of_notes(result)
         return plan, result
 
@@ -339,9 +351,26 @@ class Environment(SourceCalls, HasOtherNames):
 
     def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:
         """Run what a node needs, into one output and no other; ``what`` is said of the job."""
-        sink = LogicalNode(Sink(spec), (node,), node.schema)
-        result = self._run(self._with_bad_rows([sink]), f"{_script_name()} ({what})")
+        sinks = self._with_bad_rows([LogicalNode(Sink(spec), (node,), node.schema)])
+        kept = None
+        is_result = len(sinks) == 1 and sink_format_of(spec).is_of_client
+        if is_result and not self._is_closed and executor_of(self._target).keeps_jobs:
+            kept = self._kept_jobs.of(node, what, self.parallelism)
+        result = None if kept is None else self._run_again(kept, spec, node)
+        if result is None:
+            result = self._planned_and_run(sinks, f"{_script_name()} ({what})", kept)[1]
         warn_of_bad_rows(result)
+        return result
+
+    def _run_again(self, kept: KeptJob, spec: SinkSpec, node: LogicalNode) -> JobResult | None:
+        """Run a job that is kept into another output; None where there is none."""
+        if not kept.data:
+            return None
+        use_store_settings(self._configuration.storage_texts())
+        with beside_streams(), placed_errors(each.operator for each in reachable([node])):
+            result = executor_of(self._target).execute_again(kept, spec, self._configuration)
+        if result is not None:
+            warn_of_notes(result)
         return result
 
     def stream(self, node: LogicalNode) -> ResultStream:
@@ -455,21 +484,6 @@ class _Elsewhere:
         raise PlanError(
             "a data set or Environment cannot be used inside a function; use .with_broadcast(name=data_set)"
         )
-
-
-def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
-    """Return a sink that adds files, once more held against those that are there."""
-    if not isinstance(sink.operator, Sink) or not sink.operator.spec.mode:
-        return sink
-    spec = sink.operator.spec
-    entry = sink_format_of(spec)
-    if entry.is_table:
-        return sink
-    from engine.outputs.added_files import like_what_is_there
-
-    return replace(
-        sink, operator=replace(sink.operator, spec=like_what_is_there(spec, sink.schema, entry.call, warns=False))
-    )
 
 
 def _script_name() -> str:

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from engine.api.kept_jobs import KeptJob
 from engine.client.deployments import why_refused
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
 from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.graph.plan import Plan
+from engine.graph.source_spec import SinkSpec
 
 TARGETS = ("local", "cluster", "spark")
 
@@ -39,8 +41,17 @@ class Executor(Protocol):
         """Return the number of subtasks of operators that say nothing of it."""
         ...
 
-    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
-        """Run a plan to its end; JobExecutionError when it fails."""
+    @property
+    def keeps_jobs(self) -> bool:
+        """Whether ``execute_again`` may have something to run."""
+        ...
+
+    def execute(self, plan: Plan, configuration: Configuration, kept: KeptJob | None = None) -> JobResult:
+        """Run a plan to its end, and keep its job; JobExecutionError when it fails."""
+        ...
+
+    def execute_again(self, kept: KeptJob, sink: SinkSpec, configuration: Configuration) -> JobResult | None:
+        """Run a kept job into another output to its end; None where its plan is to be looked at again."""
         ...
 
     def release(self, configuration: Configuration) -> None:

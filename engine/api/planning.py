@@ -21,8 +21,10 @@ from engine.config.options import (
     SEGMENT_SIZE,
 )
 from engine.errors import NotYetSupportedError, PlanError
+from engine.formats.registry import sink_format_of
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.plan import Plan
+from engine.graph.plan import Plan, Sink
+from engine.lowering.logical_node import LogicalNode
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
@@ -82,4 +84,22 @@ def _settings(plan: Plan, target: str, configuration: Configuration, parallelism
             configuration.get(MANAGED_SIZE) or defaults.page_budget.size_bytes, configuration.get(SEGMENT_SIZE)
         ),
         is_adaptive=configuration.get(ADAPTIVE),
+    )
+
+
+def as_files_are_now(sink: LogicalNode) -> LogicalNode:
+    """Return a sink that adds files, once more held against those that are there."""
+    if not isinstance(sink.operator, Sink) or not sink.operator.spec.mode:
+        return sink
+    spec = sink.operator.spec
+    entry = sink_format_of(spec)
+    if entry.is_table:
+        return sink
+    from engine.outputs.added_files import like_what_is_there
+
+    return msgspec.structs.replace(
+        sink,
+        operator=msgspec.structs.replace(
+            sink.operator, spec=like_what_is_there(spec, sink.schema, entry.call, warns=False)
+        ),
     )

@@ -5,11 +5,12 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from engine.files.file_stamps import file_stamps
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import Origin, SourceFormat
 from engine.graph.source_spec import ArrowSource, SinkSpec
@@ -35,6 +36,10 @@ class ArrowFormat(SourceFormat[ArrowSource]):
         if spec.inline is not None:
             return Origin.PLAN
         return Origin.CLIENT if spec.paths else Origin.FILES
+
+    def stamps(self, spec: ArrowSource) -> Hashable | None:
+        """Return the versions of its files; what travels in the plan is part of it."""
+        return () if spec.inline is not None else file_stamps(spec.paths)
 
     def sample_rows(self, spec: ArrowSource, columns: Sequence[str]) -> pa.Table | None:
         """Return rows of batches from everywhere."""

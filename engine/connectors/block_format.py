@@ -5,11 +5,13 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from engine.errors import ConfigurationError
+from engine.files.file_stamps import file_stamps
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
 from engine.graph.source_spec import FormatSource, SinkSpec
@@ -29,6 +31,10 @@ class _BlockFormat(SourceFormat[FormatSource]):
 
     takes_union = True
     reader_place = ("engine.connectors.block_reader", "BlockReader")
+
+    def stamps(self, spec: FormatSource) -> Hashable | None:
+        """Return the versions of its files."""
+        return file_stamps(spec.paths)
 
     def source(self, request: ReadRequest) -> FoundSource:
         """Return a source of blocks."""

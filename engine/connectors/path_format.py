@@ -8,7 +8,7 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,6 +43,10 @@ class PathFormat(SourceFormat[PathSource]):
     def stored(self, spec: PathSource) -> tuple[StoredFile, ...]:
         """Return the objects of the inner source."""
         return format_of(spec.inner).stored(spec.inner)
+
+    def stamps(self, spec: PathSource) -> Hashable | None:
+        """Return the versions of the inner source."""
+        return format_of(spec.inner).stamps(spec.inner)
 
     def rejects(self, spec: PathSource, size_bytes: float) -> Rejects | None:
         """Return the records that the inner source leaves out."""

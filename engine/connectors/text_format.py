@@ -5,8 +5,10 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.files.file_stamps import file_stamps
 from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
 from engine.graph.source_spec import SinkSpec, TextSource
@@ -29,6 +31,10 @@ class TextFormat(SourceFormat[TextSource]):
         from engine.connectors.text_source import text_source
 
         return text_source(request.paths, request.parallelism, **request.options)
+
+    def stamps(self, spec: TextSource) -> Hashable | None:
+        """Return the versions of its files."""
+        return file_stamps(spec.paths)
 
     def exact_splits(self, spec: TextSource, subtask_count: int) -> TextSource:
         """Return a source with splits of its files as large as they are now."""

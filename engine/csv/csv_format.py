@@ -5,10 +5,11 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import SchemaError
+from engine.files.file_stamps import file_stamps
 from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
 from engine.formats.source_format import FoundSource, ReadRequest, Rejects, SourceFormat
 from engine.graph.source_spec import CsvSource, SinkSpec, SourceSplit
@@ -55,6 +56,10 @@ class CsvFormat(SourceFormat[CsvSource]):
         from engine.csv.splits import exact_splits
 
         return exact_splits(spec, subtask_count)
+
+    def stamps(self, spec: CsvSource) -> Hashable | None:
+        """Return the versions of its files."""
+        return file_stamps(spec.paths)
 
     def rejects(self, spec: CsvSource, size_bytes: float) -> Rejects | None:
         """Return the malformed records, where a folder keeps them."""

@@ -78,7 +78,9 @@ def kept_apart(uri: str, driver: str | None = None) -> str:
         )
         raise ConfigurationError(f"{known}; {scheme}:// is not supported" if "://" in uri else known)
     if scheme == SQLITE:
-        return f"{SQLITE}://{Path(uri[len('sqlite://') :]).absolute()}"
+        path = uri[len("sqlite://") :]
+        # SQLAlchemy writes an absolute path behind three slashes.
+        return f"{SQLITE}://{Path('/' + path.lstrip('/') if path.startswith('//') else path).absolute()}"
     parts = _parts(uri)
     if not _secrets_of(uri):
         return uri

@@ -2,6 +2,7 @@
 
 paths.py           files of a path, folder or glob
 stored_files.py    objects of stores as a plan found them
+file_stamps.py     stamps of files: what differs once a file does
 store_access.py    options that a call gives for the stores of its paths
 hive.py            files in folders that are named after values: year=2024/
 table_formats.py   folders of Delta, Iceberg and Hudi tables, which are not read as files

@@ -7,6 +7,7 @@
                               bounds, possible                          nothing is known of splits, all are read
                               with_sample, key_statistics, sample_rows  statistics stay as they are
                               stored                                    a store is asked again about objects
+                              stamps                                    a job that was planned is not kept
     optimizer                 kind, origin, layout                      its name, files, no order
                               takes_filters, takes_first                filters and limits stay operators
                               tells_runs, is_columnar                   splits are not told apart, a source is read once
@@ -26,7 +27,7 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
@@ -183,6 +184,10 @@ class SourceFormat(Generic[Spec]):
     def stored(self, spec: Spec) -> tuple[StoredFile, ...]:
         """Return the objects of a store that a plan has found of a source."""
         return ()
+
+    def stamps(self, spec: Spec) -> Hashable | None:
+        """Return a stamp that differs once the rows of a source do, None where none is known. Raises OSError."""
+        return None
 
     def with_sample(
         self,

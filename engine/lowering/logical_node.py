@@ -42,7 +42,7 @@ class Said(msgspec.Struct, frozen=True, eq=False):
     inputs: tuple[LogicalNode, ...]
 
 
-class LogicalNode(msgspec.Struct, frozen=True, eq=False):
+class LogicalNode(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """An operator, its inputs, and the schema of what it makes."""
 
     operator: Operator

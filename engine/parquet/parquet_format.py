@@ -6,9 +6,10 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.files.file_stamps import file_stamps
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import FoundSource, Layout, ReadRequest, SourceFormat
 from engine.graph.expression import Expression
@@ -71,6 +72,10 @@ class ParquetFormat(SourceFormat[ParquetSource]):
     def stored(self, spec: ParquetSource) -> tuple[StoredFile, ...]:
         """Return the files in a store, as they were when their footers were read."""
         return spec.stored
+
+    def stamps(self, spec: ParquetSource) -> Hashable | None:
+        """Return the versions of its files; those of a store are part of the source."""
+        return () if len(spec.stored) == len(spec.paths) else file_stamps(spec.paths)
 
     def with_sample(
         self,

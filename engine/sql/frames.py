@@ -51,6 +51,17 @@ class Bound(NamedTuple):
     carried: Mapping[str, str] = {}
 
 
+@dataclass
+class Repeats:
+    """Whether a statement would be bound alike if it were asked again: it takes no part in chance or in time."""
+
+    is_sure: bool = True
+
+    def end(self) -> None:
+        """Say that it would not."""
+        self.is_sure = False
+
+
 @dataclass(frozen=True)
 class Session:
     """One statement."""
@@ -71,6 +82,7 @@ class Session:
     functions: Mapping[str, Udf] = field(default_factory=dict)
     #: function from the name of a table to the table that a statement may change; None for one that does not change
     target: Callable[[exp.Table], TableTarget | None] = lambda _: None
+    repeats: Repeats = field(default_factory=Repeats)
     names: ColumnNames = field(default_factory=ColumnNames)
     #: queries of WITH that are used several times, by their node
     known: dict[int, Bound] = field(default_factory=dict)

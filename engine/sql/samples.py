@@ -23,6 +23,8 @@ def sampled(data: DataSet, node: exp.TableSample, context: Context, place: exp.E
     percent, size = node.args.get("percent"), node.args.get("size")
     is_share = percent is not None or str(node.args["method"]).upper() in ("BERNOULLI", "SYSTEM")
     seed = _number(node.args.get("seed"), context)
+    if seed is None:
+        session.repeats.end()
     count = _number(percent if percent is not None else size, context)
     if count is None or (is_share and not 0 <= count <= 100) or (not is_share and count != int(count)):
         what = "percent" if is_share else "rows"

@@ -58,6 +58,7 @@ from engine.sql_values.function_handlers import (
     date_part,
     date_trunc,
     difference,
+    drawn,
     formatted_text,
     full_match,
     interval,
@@ -235,7 +236,7 @@ add("xor", 2, 2, of_bits(lambda one, other: one.bit_xor(other)))
 add("bit_not", 1, 1, bit_not)
 add("shiftleft", 2, 2, of_bits(lambda one, other: one.shift_left(other)))
 add("shiftright", 2, 2, of_bits(lambda one, other: one.shift_right(other)))
-add("random rand", 0, 0, plainly(FUNCTIONS["random"]))
+add("random rand", 0, 0, drawn)
 # texts
 add("length len char_length character_length", 1, 1, length)
 texts("upper ucase", "upper", 1)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit
-from engine.column_expressions.row_functions import coalesce, map_from
+from engine.column_expressions.row_functions import coalesce, map_from, rand
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.argument_kinds import is_list
 from engine.records.plain_scalars import scalar_of as arrow_scalar
@@ -34,10 +34,14 @@ from engine.sql_values.spans import interval_of, moved, part_of_span, unit_named
 
 
 class Known(NamedTuple):
-    """Facts of a query that functions ask for: types of expressions, and its moment."""
+    """Facts of a query that functions ask for: types of expressions, and its moment.
+
+    ``once``: called by what gives another value when the query is asked again.
+    """
 
     type_of: TypeOf
     moment: datetime
+    once: Callable[[], None]
 
 
 #: function of what is known, the name by which it is called, and the arguments
@@ -198,10 +202,17 @@ def moment(data_type: pa.DataType) -> Handler:
     """Return the function of the query's moment."""
 
     def call(known: Known, _name: str, _given: list[Expr]) -> Expr:
+        known.once()
         moment = arrow_scalar(known.moment, pa.timestamp("us", "UTC"))
         return lit(moment.cast(data_type))
 
     return call
+
+
+def drawn(known: Known, _name: str, _given: list[Expr]) -> Expr:
+    """Return another number for each row, and for each query."""
+    known.once()
+    return rand()
 
 
 def alike(function: Function) -> Handler:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit, when
-from engine.column_expressions.row_functions import coalesce, greatest, least, rand
+from engine.column_expressions.row_functions import coalesce, greatest, least
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.time_functions import TRUNCATE_UNITS
 from engine.sql_values.arguments import Arguments, Function, as_option, constant_of, value_of
@@ -97,7 +97,6 @@ def _make_date(arguments: Arguments) -> Expr:
 FUNCTIONS: Final[dict[str, Function]] = {
     **TEXT_FUNCTIONS,
     "str_concat": lambda arguments: reduce(add, arguments),
-    "random": lambda _arguments: rand(),
     "log": _log,
     "cot": lambda arguments: lit(1.0) / arguments[0].tan(),
     "make_date": _make_date,

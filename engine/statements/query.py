@@ -11,8 +11,9 @@ Held by: tests/sql/test_queries.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,8 +28,9 @@ from engine.dialects.parser import check_names, parsed, shown_place
 from engine.errors import PlanError, SchemaError
 from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden, placed_store_errors
+from engine.lowering.logical_node import reachable
 from engine.sql.expression_binder import Expressions
-from engine.sql.frames import Context, Session
+from engine.sql.frames import Context, Repeats, Session
 from engine.sql.query_binder import bind_query, data_set_of
 from engine.statements import statements as kinds
 from engine.statements.attached import attached_rows, changing_table, delta_rows, is_delta, renew
@@ -42,6 +44,9 @@ from engine.storage.file_systems import file_system_of, is_file, is_folder
 
 #: statements that change a table
 _CHANGES: Final = exp.Merge | exp.Update | exp.Delete
+#: characters of a query that is kept, and types of parameters whose values a key shows
+_KEPT_LENGTH: Final = 1 << 16
+_KEPT_TYPES: Final = {type(None), bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta}
 #: number that a name has behind it where another column of the query has the name
 _NUMBERED: Final = re.compile(r"(?<=\w)#\d+\b")
 #: endings of files, by format
@@ -66,8 +71,24 @@ def query_data_set(
     new rows then. EXPLAIN is a row with the plan, CREATE and DROP MACRO one with the name. Errors that name a place of
     the text have its line as their excerpt.
     """
+    key = _statement_key(text, parameters, dialect)
+    node = None if key is None else environment.statements.find(key)
+    if node is not None:
+        return DataSet(environment, node)
     with with_excerpts(text):
-        return _done_or_bound(text, environment, parameters, dialect)
+        return _done_or_bound(text, environment, parameters, dialect, key)
+
+
+def _statement_key(
+    text: str, parameters: Sequence[Any] | Mapping[str, Any] | None, dialect: str | None
+) -> Hashable | None:
+    """Return the key of a query among those that are kept; None: a long text, or parameters of other types."""
+    names, values = [], parameters or ()
+    if isinstance(values, Mapping):
+        names, values = list(values), list(values.values())
+    if len(text) > _KEPT_LENGTH or not isinstance(values, list | tuple) or not {*map(type, values)} <= _KEPT_TYPES:
+        return None
+    return text, dialect, *names, *((type(each), repr(each)) for each in values)
 
 
 def _done_or_bound(
@@ -75,6 +96,7 @@ def _done_or_bound(
     environment: Environment,
     parameters: Sequence[Any] | Mapping[str, Any] | None,
     dialect: str | None,
+    key: Hashable | None,
 ) -> DataSet:
     done = _of_environment(text, environment, parameters, dialect)
     if done is not None:
@@ -89,7 +111,8 @@ def _done_or_bound(
         word, at = first_word(text)
         said = f"{word} alone is no query; a query begins with SELECT, FROM, WITH or VALUES"
         raise PlanError(f"sql: {shown_place(text, at)}{said}")
-    table = _reader_of(environment, text, values)
+    repeats, generation = Repeats(), environment.statements.generation
+    table = _reader_of(environment, text, values, repeats)
     session = Session(
         text=text,
         table=table,
@@ -101,6 +124,7 @@ def _done_or_bound(
         parameters=values,
         functions=environment.functions,
         target=lambda node: changing_table(environment, node, table),
+        repeats=repeats,
     )
     try:
         if isinstance(statement, _CHANGES):
@@ -110,7 +134,10 @@ def _done_or_bound(
             if not statement.this.db:
                 renew(environment, _named(statement.this.name, environment.tables))
             return done
-        return data_set_of(statement, Context(session))
+        data = data_set_of(statement, Context(session))
+        if key is not None and repeats.is_sure and all(node.cached is None for node in reachable([data._node])):
+            environment.statements.keep(key, data._node, generation)
+        return data
     except RecursionError:
         raise PlanError("sql: the query is nested too deep") from None
     except (PlanError, SchemaError) as error:
@@ -126,20 +153,24 @@ def _in_dialect(text: str, dialect: str) -> exp.Expr:
     return parsed(text) if name == OURS else translated(text, name)
 
 
-def _reader_of(environment: Environment, text: str, values: Mapping[str, Any]) -> Callable[[exp.Table], DataSet | None]:
+def _reader_of(
+    environment: Environment, text: str, values: Mapping[str, Any], repeats: Repeats
+) -> Callable[[exp.Table], DataSet | None]:
     """Return the function from a table of FROM to its rows, None for a name that is none."""
     tables = environment.tables
     paths: dict[str, DataSet] = {}
 
     def table(node: exp.Table) -> DataSet | None:
         version = version_of(node, values, text)
+        found = None if node.db else _named(node.name, tables)
+        if found is None:
+            repeats.end()  # files and catalogs are looked at for each query
         if is_delta(environment, node):
             return delta_rows(environment, node, version, text)
         if is_information_schema(node):
             return information_schema(environment, node)
         if node.db:
             return attached_rows(environment, node, version)
-        found = _named(node.name, tables)
         if found is not None or not node.this.args.get("quoted") or not _is_path(node, text):
             return found
         if node.name not in paths:
@@ -165,9 +196,11 @@ def _of_environment(
         case kinds.CreateMacro() | kinds.Drop(kind="MACRO") if parameters:
             raise PlanError("sql: params are of queries and changes; a statement about a macro takes none")
         case kinds.CreateMacro(macro=macro) as created:
+            environment.statements.clear()
             create_macro(environment.macros, macro, replaces=created.replaces, keeps=created.keeps)
             return _row(environment, "created", macro.name)
         case kinds.Drop(name=name, kind="MACRO", if_exists=if_exists):
+            environment.statements.clear()
             drop_macro(environment.macros, name, if_exists)
             return _row(environment, "dropped", name)
     return None

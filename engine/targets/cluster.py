@@ -18,11 +18,13 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Hashable
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
+from engine.api.kept_jobs import KeptJob
 from engine.client.cluster_client import ClusterClient, ClusterUnreachableError, Overview
 from engine.client.failure_text import job_error
 from engine.client.job_listener import JobListener, ProgressTeller, current_listener
@@ -38,10 +40,19 @@ from engine.gateways.messages import JobOutcome
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobArtifact, JobGraph
 from engine.graph.plan import Plan, Source
+from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.settings import OptimizerSettings
-from engine.targets.planned_job import library_bytes, plan_job, planner_settings, run_to_end
+from engine.targets.planned_job import (
+    PlannedJob,
+    job_again,
+    keep_job,
+    library_bytes,
+    plan_job,
+    planner_settings,
+    run_to_end,
+)
 from engine.targets.shipped_modules import shipped_modules
 from engine.taskexecutor.task_resources import configured_sizes
 
@@ -61,6 +72,7 @@ class ClusterExecutor:
     """Runs plans on a standalone cluster."""
 
     is_dry = False
+    keeps_jobs = True
     takes_said = False
 
     def __init__(self) -> None:
@@ -88,12 +100,30 @@ class ClusterExecutor:
         budget = budget.beside(missing * budget.slot_count // slots)
         return planner_settings(configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, budget)
 
-    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
+    def execute(self, plan: Plan, configuration: Configuration, kept: KeptJob | None = None) -> JobResult:
         """Run a plan to its end, or (detached) submit it; the process's listener is told what happens."""
-        is_detached = current_command_line().is_detached
-        if is_detached:
+        if current_command_line().is_detached:
             _check_detached(plan)
         job = plan_job(plan, self.optimizer_settings(plan, configuration), configuration)
+        if kept is not None:
+            keep_job(kept, job, self._conditions(configuration))
+        return self._run(job, configuration)
+
+    def execute_again(self, kept: KeptJob, sink: SinkSpec, configuration: Configuration) -> JobResult | None:
+        """Run a kept job, if the cluster's slots are as they were."""
+        job = None
+        if kept.data and not current_command_line().is_detached:
+            job = job_again(kept, sink, self._conditions(configuration))
+        return None if job is None else self._run(job, configuration)
+
+    def _conditions(self, configuration: Configuration) -> Hashable:
+        """Return the facts that a plan depends on beside its configuration."""
+        found = self._slots(configuration)
+        slot_bytes = (found.managed_bytes_per_slot, found.page_bytes, found.spare_bytes_per_slot)
+        return self.default_parallelism(configuration), slot_bytes
+
+    def _run(self, job: PlannedJob, configuration: Configuration) -> JobResult:
+        is_detached = current_command_line().is_detached
         job_id, name = job.graph.job_id, job.graph.name
         with closing(cluster_client(configuration, current_listener().on_waiting)) as client:
             if is_detached:

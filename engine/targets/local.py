@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Hashable
 
 import msgspec
 
 from engine.api.executor import TARGETS, register_executor
+from engine.api.kept_jobs import KeptJob
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_listener import ProgressTeller
 from engine.client.job_result import JobResult
@@ -23,6 +25,7 @@ from engine.config.loader import Configuration
 from engine.config.options import PARALLELISM_DEFAULT, RESTART_STRATEGY, SLOTS, SUBTASKS_PER_PROCESSOR
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
+from engine.graph.source_spec import SinkSpec
 from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
 from engine.operators.registry import load_classes
 from engine.optimizer.explain import explain, summary
@@ -30,14 +33,28 @@ from engine.optimizer.optimizer import optimize
 from engine.optimizer.processors import useful_parallelism
 from engine.optimizer.settings import OptimizerSettings
 from engine.storage.store_client import settings_of_job
-from engine.targets.planned_job import library_bytes, plan_job, planner_settings, run_to_end
+from engine.targets.planned_job import (
+    PlannedJob,
+    job_again,
+    keep_job,
+    library_bytes,
+    plan_job,
+    planner_settings,
+    run_to_end,
+)
 from engine.taskexecutor.task_resources import configured_sizes
+
+
+def _conditions(configuration: Configuration) -> Hashable:
+    """Return the facts that a plan for this process depends on beside its configuration."""
+    return len(os.sched_getaffinity(0)), configured_sizes(configuration, configuration.get(SLOTS)).process_bytes
 
 
 class LocalExecutor:
     """Runs plans on the embedded cluster."""
 
     is_dry = False
+    keeps_jobs = True
     takes_said = False
 
     def release(self, configuration: Configuration) -> None:
@@ -70,9 +87,19 @@ class LocalExecutor:
             limited_from=asked if parallelism < asked else None,
         )
 
-    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
+    def execute(self, plan: Plan, configuration: Configuration, kept: KeptJob | None = None) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""
         job = plan_job(plan, self.optimizer_settings(plan, configuration), configuration)
+        if kept is not None:
+            keep_job(kept, job, _conditions(configuration))
+        return self._run(job, configuration)
+
+    def execute_again(self, kept: KeptJob, sink: SinkSpec, configuration: Configuration) -> JobResult | None:
+        """Run a kept job, if processors and memory are as they were."""
+        job = job_again(kept, sink, _conditions(configuration))
+        return None if job is None else self._run(job, configuration)
+
+    def _run(self, job: PlannedJob, configuration: Configuration) -> JobResult:
         load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.steps)
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
         may_restart = configuration.get(RESTART_STRATEGY) not in (None, "none")
@@ -91,12 +118,13 @@ class ExplainExecutor(LocalExecutor):
     """Prints the plan of the first job and ends the program there: ``flink-run job info``."""
 
     is_dry = True
+    keeps_jobs = False
     takes_said = False
 
     def __init__(self, *, in_short: bool) -> None:
         self._in_short = in_short
 
-    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
+    def execute(self, plan: Plan, configuration: Configuration, kept: KeptJob | None = None) -> JobResult:
         """Print the explained plan to standard output and leave the script."""
         optimized = optimize(plan, self.optimizer_settings(plan, configuration))
         sys.stdout.write("\n".join([*summary(optimized), ""]) if self._in_short else explain(optimized))

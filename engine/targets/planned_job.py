@@ -4,6 +4,9 @@
     job = plan_job(plan, settings, configuration)       optimized, and the JobGraph that is submitted
     run_to_end(job, submit, wait, give_up)              on_submitted, then on_finished or on_failed
 
+    keep_job(kept, job, conditions)                     a job that was planned, and the same job once more, with
+    job_again(kept, sink, conditions)                   another output
+
 Whatever takes the caller away (Ctrl-C, SIGTERM, SIGHUP, an error of its own) gives the job up: its result is no longer
 wanted.
 
@@ -12,11 +15,14 @@ Held by: tests/client/test_job_listener.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable
+from functools import cache
+from typing import Any
 
+import lz4.frame
 import msgspec
 
+from engine.api.kept_jobs import KeptJob
 from engine.client.job_listener import JobListener
 from engine.client.job_result import JobResult
 from engine.client.notebook_progress import listener_of_job
@@ -43,8 +49,10 @@ from engine.formats.registry import format_of, sink_format_of
 from engine.formats.sink_format import SinkFormat
 from engine.formats.source_format import SourceFormat
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.job_graph import JobGraph
+from engine.graph.job_graph import JobGraph, JobVertex
+from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.plan import Plan, Sink, Source
+from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.memory.page_budget import SHARE_MIN, PageBudget
 from engine.memory.process_memory import SIZE_STEP_BYTES
@@ -57,11 +65,21 @@ from engine.taskexecutor.task_resources import configured_sizes
 from engine.user_warnings import warn_user
 
 
-class PlannedJob(NamedTuple):
-    """The submitted job, and the lines about heavy keys that the optimizer split."""
+class PlannedJob(msgspec.Struct, frozen=True, array_like=True):
+    """The submitted job, the lines about heavy keys that the optimizer split, and what the user is warned of."""
 
     graph: JobGraph
     splits: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[PlannedJob]:
+    # Made when it is needed: it looks at the types of all operators.
+    return msgspec.msgpack.Decoder(PlannedJob)
 
 
 def planner_settings(
@@ -95,14 +113,42 @@ def plan_job(plan: Plan, settings: OptimizerSettings, configuration: Configurati
     stores, plan = plan.stores, msgspec.structs.replace(plan, stores={})
     optimized = optimize(plan, settings)
     crowded = crowding(optimized, configured_sizes(configuration, configuration.get(SLOTS)).process_bytes)
-    if crowded:
-        warn_user(crowded)
-    if settings.page_budget.share == SHARE_MIN:
-        warn_user(_too_small(plan, configuration))
+    is_small = settings.page_budget.share == SHARE_MIN
+    warnings = [each for each in (crowded, _too_small(plan, configuration) if is_small else "") if each]
+    for each in warnings:
+        warn_user(each)
     job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
-    return PlannedJob(
-        msgspec.structs.replace(job_graph, stores=stores, page_share=settings.page_budget.share), split_lines(optimized)
-    )
+    job_graph = msgspec.structs.replace(job_graph, stores=stores, page_share=settings.page_budget.share)
+    return PlannedJob(job_graph, split_lines(optimized), tuple(warnings))
+
+
+def keep_job(kept: KeptJob, job: PlannedJob, conditions: Hashable) -> None:
+    """Keep a job that was planned under some conditions.
+
+    It is kept as compressed bytes: the objects of a hundred jobs would make the garbage collector's work longer.
+    """
+    kept.keep(lz4.frame.compress(_encoder.encode(job)), conditions)
+
+
+def job_again(kept: KeptJob, sink: SinkSpec, conditions: Hashable) -> PlannedJob | None:
+    """Return a kept job as a new one with another output; None where there is none, or the conditions are others."""
+    if not kept.data or kept.conditions != conditions:
+        return None
+    job = _decoder().decode(lz4.frame.decompress(kept.data))
+    for each in job.warnings:
+        warn_user(each)
+    vertices = tuple(_with_sink(vertex, sink) for vertex in job.graph.vertices)
+    graph = msgspec.structs.replace(job.graph, job_id=JobId.random(), vertices=vertices, stores={})
+    return msgspec.structs.replace(job, graph=graph)
+
+
+def _with_sink(vertex: JobVertex, sink: SinkSpec) -> JobVertex:
+    """Return a vertex that writes into an output, if it writes at all."""
+    last = vertex.chain[-1]
+    if not isinstance(last.operator, SinkOperator):
+        return vertex
+    last = msgspec.structs.replace(last, operator=msgspec.structs.replace(last.operator, spec=sink))
+    return msgspec.structs.replace(vertex, chain=(*vertex.chain[:-1], last))
 
 
 def library_bytes(plan: Plan, *, writes: bool = False) -> int:

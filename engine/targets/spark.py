@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from engine.api.kept_jobs import KeptJob
 from engine.client.job_result import JobResult, SubtaskResult, VertexResult
 from engine.client.notebook_progress import listener_of_job
 from engine.client.termination import after, leaving_on_termination, uninterrupted
@@ -77,6 +78,7 @@ class SparkExecutor:
     """Runs plans on Spark."""
 
     is_dry = False
+    keeps_jobs = False
     takes_said = True
 
     def release(self, configuration: Configuration) -> None:
@@ -90,7 +92,11 @@ class SparkExecutor:
         context = getattr(_session("drey", configuration), "_sc", None)
         return int(context.defaultParallelism) if context is not None else 8
 
-    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
+    def execute_again(self, kept: KeptJob, sink: SinkSpec, configuration: Configuration) -> JobResult | None:
+        """Run nothing: Spark plans each job."""
+        return None
+
+    def execute(self, plan: Plan, configuration: Configuration, kept: KeptJob | None = None) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""
         session = _session(plan.name or "drey", configuration)
         plan = pruned(plan)

@@ -12,6 +12,7 @@ from engine.graph.plan import Sink
 
 class RecordingExecutor:
     is_dry = False
+    keeps_jobs = False
     takes_said = False
 
     def __init__(self):
@@ -24,7 +25,7 @@ class RecordingExecutor:
     def default_parallelism(self, configuration):
         return 2
 
-    def execute(self, plan, configuration):
+    def execute(self, plan, configuration, kept=None):
         plan.validate()
         self.plans.append(plan)
         for sink in plan.sinks:

@@ -66,7 +66,7 @@ def test_collect_runs_its_own_lineage_only(env, executor, tmp_path):
 
 @pytest.mark.parametrize("take", [lambda data: data.collect(), lambda data: data.cache().collect()])
 def test_rows_in_a_folder_of_other_machines_are_an_error(env, executor, take):
-    def execute(plan, configuration):
+    def execute(plan, configuration, kept=None):
         return SimpleNamespace(job_id="0" * 32, state="FINISHED", runtime_ms=1, vertices=(), bad_rows=0, notes=())
 
     executor.execute = execute

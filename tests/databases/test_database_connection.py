@@ -26,6 +26,7 @@ def test_a_uri_without_a_password_stays_as_it_is(tmp_path, monkeypatch):
     assert not needs_password("postgresql://me@other:1/db")
     monkeypatch.chdir(tmp_path)
     assert kept_apart("sqlite://a.db") == f"sqlite://{tmp_path}/a.db"
+    assert kept_apart(f"sqlite:///{tmp_path}/a.db") == f"sqlite://{tmp_path}/a.db"
 
 
 @pytest.mark.parametrize("uri", ["postgresql://me:a/b@host/db", "postgresql://me:a#b@host/db", "postgresql://[a:b@h/x"])

@@ -1,0 +1,113 @@
+"""KeptJobs: jobs that were planned, for the next time that the same rows are asked for.
+
+    kept = jobs.of(node, sink_format, parallelism)      None: rows that may differ without a sign of it
+    kept.data                                           the job as its executor keeps it; b"": there is none
+    kept.keep(data, conditions)                         the executor has planned it
+
+A job is planned anew once a file that it reads has another stamp, and where its executor finds other conditions. It
+goes with its node, and when the jobs of an environment take more than BYTES_MAX, of which those go first that were not
+run for the longest time.
+
+Held by: tests/integration/test_kept_jobs.py
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable
+from functools import partial
+from typing import Final
+
+from engine.formats.registry import format_of
+from engine.graph.plan import Source
+from engine.graph.source_spec import SourceSpec
+from engine.lowering.logical_node import LogicalNode, reachable
+
+BYTES_MAX: Final = 16 << 20
+
+#: node by its id, format of the sink, number of subtasks
+_Key = tuple[int, str, int]
+
+
+class KeptJob:
+    """The place for the job of a node. Thread: any, one at a time; of two that plan it, one is kept."""
+
+    __slots__ = ("_key", "_node", "_owner", "conditions", "data", "sources", "stamps")
+
+    def __init__(self, owner: KeptJobs, key: _Key, node: LogicalNode, sources: tuple[SourceSpec, ...]) -> None:
+        self._owner = owner
+        self._key = key
+        self._node = weakref.ref(node, partial(owner.drop, key))
+        self.sources = sources
+        #: stamps of the sources when the job was planned
+        self.stamps: tuple[Hashable, ...] = ()
+        self.conditions: Hashable = None
+        self.data = b""
+
+    def keep(self, data: bytes, conditions: Hashable) -> None:
+        """Take a job that was planned under some conditions."""
+        self.data, self.conditions = data, conditions
+        self._owner.count()
+
+
+class KeptJobs:
+    """Jobs of an environment. Thread: any."""
+
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._lock = threading.RLock()
+        self._jobs: OrderedDict[_Key, KeptJob] = OrderedDict()  # guarded by: self._lock
+
+    def of(self, node: LogicalNode, sink_format: str, parallelism: int) -> KeptJob | None:
+        """Return the place for the job that writes a node's rows, empty where files have changed."""
+        key = (id(node), sink_format, parallelism)
+        with self._lock:
+            kept = self._jobs.get(key)
+            if kept is not None:
+                self._jobs.move_to_end(key)
+        if kept is None:
+            nodes = list(reachable([node]))
+            if any(each.cached is not None for each in nodes):
+                return None
+            sources = tuple(each.operator.spec for each in nodes if isinstance(each.operator, Source))
+            kept = KeptJob(self, key, node, sources)
+        stamps = _stamps_of(kept.sources)
+        if stamps is None:
+            return None
+        if stamps != kept.stamps:
+            kept.data, kept.stamps = b"", stamps
+        with self._lock:
+            return self._jobs.setdefault(key, kept)
+
+    def count(self) -> None:
+        """Drop jobs that were not run for long while all take too much."""
+        with self._lock:
+            size = sum(len(each.data) for each in self._jobs.values())
+            while size > self._bytes_max:
+                size -= len(self._jobs.popitem(last=False)[1].data)
+
+    def drop(self, key: _Key, _node: weakref.ref[LogicalNode]) -> None:
+        """Forget the job of a node that is gone."""
+        with self._lock:
+            self._jobs.pop(key, None)
+
+    def clear(self) -> None:
+        """Forget all jobs."""
+        with self._lock:
+            self._jobs.clear()
+
+
+def _stamps_of(sources: tuple[SourceSpec, ...]) -> tuple[Hashable, ...] | None:
+    """Return the stamps of sources; None where one has none, or its files cannot be found."""
+    found = []
+    for spec in sources:
+        try:
+            stamps = format_of(spec).stamps(spec)
+        except OSError:
+            return None
+        if stamps is None:
+            return None
+        found.append(stamps)
+    return tuple(found)

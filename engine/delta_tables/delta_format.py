@@ -5,7 +5,7 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -57,6 +57,10 @@ class DeltaFormat(SourceFormat[FormatSource]):
         from engine.delta_tables.delta_source import kept_files
 
         return msgspec.structs.replace(found, spec=kept_files(spec))
+
+    def stamps(self, spec: FormatSource) -> Hashable | None:
+        """Return the same stamp always: the files of a version never change."""
+        return ()
 
     def bounds(self, spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
         """Return bounds of the files, from the log."""

@@ -5,7 +5,7 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.formats.source_format import SourceFormat
@@ -32,6 +32,10 @@ class IcebergFormat(SourceFormat[FormatSource]):
     is_prunable = True
     library_bytes = PYICEBERG_BYTES
     modules = ("engine.iceberg_tables.iceberg_reader",)
+
+    def stamps(self, spec: FormatSource) -> Hashable | None:
+        """Return the same stamp always: the files of a version never change."""
+        return ()
 
     def bounds(self, spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
         """Return bounds of the splits' files, from manifests."""

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
-from engine import DreyWarning, Environment, col, sum_
+from engine import DreyWarning, Environment, col, delta, iceberg, sum_
 from engine.api.results import read_parts
 from engine.graph.source_spec import SinkSpec
 from engine.targets import local
@@ -142,6 +143,29 @@ def test_cached_rows_and_those_of_a_database_are_planned_each_time(env, planned,
         data.to_arrow()
         assert len(planned) - before >= 2
     assert env._kept_jobs._jobs == {}
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_version_of_a_table_is_planned_once(env, planned, tmp_path, kind):
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path / 'lake.db'}", warehouse=tmp_path.as_uri())
+    catalog.create_namespace("db")
+    if kind == "delta":
+        env.from_arrow(rows(10)).write_delta(str(tmp_path / "t"))
+    else:
+        env.from_arrow(rows(10)).write_iceberg("db.t", catalog)
+    env.execute()
+
+    def table():
+        return env.read_delta(str(tmp_path / "t")) if kind == "delta" else env.read_iceberg("db.t", catalog)
+
+    data = table().filter(col("v") > 4)
+    target = delta(str(tmp_path / "t")) if kind == "delta" else iceberg("db.t", catalog)
+    before = len(planned)
+    assert [data.to_arrow().num_rows for _ in range(2)] == [5, 5]
+    assert len(planned) == before + 1
+    env.from_arrow(rows(20)).merge_into(target, on=["v"])
+    assert data.to_arrow().num_rows == 5
+    assert table().filter(col("v") > 4).to_arrow().num_rows == 15
 
 
 def test_a_job_goes_with_its_node(env):

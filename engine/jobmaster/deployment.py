@@ -17,6 +17,7 @@ Held by: tests/jobmaster/test_scheduler.py
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil
 from types import MappingProxyType
@@ -39,7 +40,7 @@ from engine.jobmaster.execution_vertex import ExecutionVertex, IntermediateResul
 from engine.jobmaster.range_bounds import consumer_range
 from engine.jobmaster.shared_splits import may_share_splits
 from engine.jobmaster.slot_pool import AllocatedSlot
-from engine.memory.page_budget import operator_pages
+from engine.memory.page_budget import SlotWeights, operator_pages
 
 
 def build_descriptor(
@@ -105,7 +106,7 @@ class Described:
     """Parts of descriptors that subtasks of one region have in common while it runs."""
 
     def __init__(self) -> None:
-        self._weights: dict[int, list[float]] = {}
+        self._weights: dict[int, SlotWeights] = {}
         self._shares: dict[int, bool] = {}
         self._places: dict[tuple[int, ResourceId], tuple[ProducerPlace, ...]] = {}
 
@@ -113,12 +114,13 @@ class Described:
         """Forget what may have changed since the last subtasks were described: the places of stored results."""
         self._places.clear()
 
-    def weights_in(self, slot: AllocatedSlot, neighbours: Sequence[ExecutionVertex]) -> list[float]:
+    def weights_in(self, slot: AllocatedSlot, neighbours: Sequence[ExecutionVertex]) -> SlotWeights:
         """Return the weights of all operators of the region in a slot."""
         if not self._weights:
+            by_slot: dict[int, list[float]] = defaultdict(list)
             for each in neighbours:
-                own = self._weights.setdefault(id(each.current.slot), [])
-                own += [step.memory_weight for step in each.job_vertex.chain]
+                by_slot[id(each.current.slot)] += [step.memory_weight for step in each.job_vertex.chain]
+            self._weights = {key: SlotWeights.of(weights) for key, weights in by_slot.items()}
         return self._weights[id(slot)]
 
     def shares_splits(self, job_graph: JobGraph, job_vertex: JobVertex, neighbours: Sequence[ExecutionVertex]) -> bool:

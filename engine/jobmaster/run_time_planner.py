@@ -50,15 +50,16 @@ class RunTimePlanner:
             return ()
         try:
             decided = decide(graph.job_graph, finished_sizes(graph), started_vertices(graph))
+            if not decided:
+                return ()
             changed = replay(graph.job_graph, decided)
             check_revision(graph.job_graph, changed, started_vertices(graph))
         except PlanError as error:  # the plan as it is runs as well
             self._refuse(str(error))
             return ()
-        if decided:
-            revise(graph, changed)
-            self.decisions += decided
-            check_readers(graph)
+        revise(graph, changed)
+        self.decisions += decided
+        check_readers(graph)
         return decided
 
     def _refuse(self, reason: str) -> None:

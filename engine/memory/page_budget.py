@@ -1,6 +1,6 @@
 """PageBudget: the pages of a process, what a slot has of them, and what each operator in the slot.
 
-    process size ─► ProcessMemory ─► PageBudget ─┬─ slot_pages ─► operator_pages(weight, weights, slot_pages)
+    process size ─► ProcessMemory ─► PageBudget ─┬─ slot_pages ─► operator_pages(weight, SlotWeights, slot_pages)
                                                  │                ├─► explain
                                                  │                └─► deployment ─► the task's pools ─► accounts, REST
                                                  └─ operator_bytes, weight(bytes, least)      while plans are compared
@@ -45,21 +45,33 @@ def pages_needed(weights: Iterable[float]) -> int:
     return OPERATOR_PAGES_MIN * sum(weight > 0 for weight in weights)
 
 
-def operator_pages(weight: float, weights: Sequence[float], slot_pages: int) -> int:
+class SlotWeights(msgspec.Struct, frozen=True):
+    """The weights of all operators in a slot, added up once for all of them."""
+
+    total: float
+    #: pages without which they do not run
+    least: int
+
+    @classmethod
+    def of(cls, weights: Sequence[float]) -> SlotWeights:
+        """Add up weights."""
+        return cls(sum(weights), pages_needed(weights))
+
+
+def operator_pages(weight: float, weights: SlotWeights, slot_pages: int) -> int:
     """Return the pages of one operator in a slot; 0 of one that keeps no rows.
 
     Args: weight: of the operator; weights: of all operators in the slot, this one among them.
     Raises: MemoryBudgetError: the slot has fewer pages than its operators need.
     """
-    least = pages_needed(weights)
-    if least > slot_pages:
+    if weights.least > slot_pages:
         raise MemoryBudgetError(
-            f"a slot has {slot_pages} pages of managed memory, its operators need {least}: "
+            f"a slot has {slot_pages} pages of managed memory, its operators need {weights.least}: "
             "set taskmanager.memory.managed.size higher, or the parallelism lower"
         )
     if weight == 0:
         return 0
-    return OPERATOR_PAGES_MIN + int((slot_pages - least) * weight / sum(weights) + _ROUNDING)
+    return OPERATOR_PAGES_MIN + int((slot_pages - weights.least) * weight / weights.total + _ROUNDING)
 
 
 class PageBudget(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ import msgspec
 from engine.graph.operator_descriptor import HashAggregateOperator
 from engine.graph.pipelined_regions import RegionEdge, component_of
 from engine.graph.ship_strategy import ShipStrategy
-from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget, operator_pages
+from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget, SlotWeights, operator_pages
 from engine.optimizer.physical_plan import PhysicalNode
 
 
@@ -91,6 +91,6 @@ def with_pages(nodes: Sequence[PhysicalNode], slot_pages: int) -> tuple[Physical
     """Return the nodes with the pages of each in a slot that has one subtask of every operator of its region."""
     pages: dict[int, int] = {}
     for users in memory_users_by_region(nodes):
-        weights = [node.descriptor.memory_weight for node in users]
+        weights = SlotWeights.of([node.descriptor.memory_weight for node in users])
         pages.update((node.id, operator_pages(node.descriptor.memory_weight, weights, slot_pages)) for node in users)
     return tuple(msgspec.structs.replace(node, pages=pages.get(node.id, 0)) for node in nodes)

@@ -42,7 +42,7 @@ from engine.ids import (
     ResourceId,
     ResultPartitionId,
 )
-from engine.memory.page_budget import operator_pages
+from engine.memory.page_budget import SlotWeights, operator_pages
 from engine.operators.batch_task import BatchTask
 from engine.taskexecutor.task_resources import ProcessResources
 
@@ -113,7 +113,7 @@ class TaskWorld:
             tuple(gates),
             tuple(partitions),
             (SinkStaging(0, str(self.staging)),),
-            tuple(operator_pages(weight, weights, pages) for weight in weights),
+            tuple(operator_pages(weight, SlotWeights.of(weights), pages) for weight in weights),
             {key.replace("__", ".").replace("_", "-"): value for key, value in configuration.items()},
         )
         return BatchTask(msgspec.structs.replace(descriptor, **(fields or {})), self.services)

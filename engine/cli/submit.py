@@ -25,8 +25,9 @@ from engine.client.job_listener import install_listener, queued_text, restart_te
 from engine.client.job_result import JobResult
 from engine.config.command_line import CommandLine, current_command_line, given_once, install_command_line
 from engine.errors import ConfigurationError
+from engine.gateways.job_details import JobRestart
 from engine.gateways.job_queue import WaitingJob
-from engine.gateways.messages import JobProgress, JobRestart
+from engine.gateways.messages import JobProgress
 from engine.shown_text import shown
 
 #: names under which shells complete files (shtab.FILE; shtab is loaded only to print a completion)

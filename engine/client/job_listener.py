@@ -25,7 +25,8 @@ from engine.gateways.job_queue import WaitingJob, waiting_text
 
 if TYPE_CHECKING:
     from engine.client.job_result import JobResult
-    from engine.gateways.messages import JobProgress, JobRestart
+    from engine.gateways.job_details import JobRestart
+    from engine.gateways.messages import JobProgress
 
 _log = logging.getLogger(__name__)
 

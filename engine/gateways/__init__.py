@@ -12,5 +12,5 @@
     job_queue.py         the order in which jobs get slots, and each job's place
     failure_info.py      an exception as data, root cause first
 
-A component's endpoint implements its protocol; callers send ``gateway.ask(SubmitTask(descriptor))``.
+A component's endpoint implements its protocol; callers send ``gateway.ask(SubmitTasks(descriptors, address))``.
 """

@@ -21,6 +21,14 @@ from engine.ids import JobId
 from engine.rpc.request import Request
 
 
+class JobRestart(msgspec.Struct, frozen=True):
+    """An attempt of a job that failed and is followed by another one. ``number``: 1 for the first."""
+
+    number: int
+    cause: str
+    pause_ms: int
+
+
 class AttemptDetails(msgspec.Struct, frozen=True):
     """One attempt of one subtask. Times in ms since 1970, -1 where there is none."""
 

@@ -23,7 +23,7 @@ from engine.gateways.messages import (
     RequestJobStatus,
     SlotOfferReply,
     TaskExecutorLost,
-    UpdateTaskState,
+    UpdateTaskStates,
 )
 from engine.ids import JobId
 from engine.rpc.request import Acknowledge
@@ -41,8 +41,8 @@ class JobMasterGateway(Protocol):
         """Take the slots that are of use."""
         ...
 
-    async def update_task_state(self, request: UpdateTaskState) -> Acknowledge:
-        """Record the state change of an attempt."""
+    async def update_task_states(self, request: UpdateTaskStates) -> Acknowledge:
+        """Record state changes of attempts."""
         ...
 
     async def report_progress(self, request: ReportProgress) -> Acknowledge:

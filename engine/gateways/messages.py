@@ -5,8 +5,8 @@
     JobMaster ── RequestSlots ──► ResourceManager                                             (2) slots are wanted
     ResourceManager ── RequestSlot ──► TaskExecutor                                           (3) a slot is assigned
     TaskExecutor ── OfferSlots ──► JobMaster                                                  (4) and offered
-    JobMaster ── SubmitTask, CancelTask, ReleasePartitions ──► TaskExecutor                   (5) and used
-    TaskExecutor ── UpdateTaskState, ReportProgress ──► JobMaster
+    JobMaster ── SubmitTasks, CancelTask, ReleasePartitions ──► TaskExecutor                   (5) and used
+    TaskExecutor ── UpdateTaskStates, ReportProgress ──► JobMaster
     JobMaster ── FreeSlot, ReleaseJob ──► TaskExecutor ── NotifySlotFree ──► ResourceManager
     ResourceManager, JobMaster ── Heartbeat ──► TaskExecutor
     REST ── EndTaskExecutors ──► ResourceManager ── EndProcess ──► TaskExecutor  the cluster is shut down
@@ -24,7 +24,7 @@ from __future__ import annotations
 import msgspec
 
 from engine.gateways.insight import INSIGHT_TYPES
-from engine.gateways.job_details import JOB_DETAIL_TYPES
+from engine.gateways.job_details import JOB_DETAIL_TYPES, JobRestart
 from engine.gateways.job_queue import FIRST_TURN, JOB_QUEUE_TYPES, JobTurn, WaitingJob
 from engine.graph.deployment import (
     FailureInfo,
@@ -77,14 +77,6 @@ class VertexProgress(msgspec.Struct, frozen=True):
     counters: TaskCounters
     #: number of subtasks in each state, by state name
     subtasks: dict[str, int]
-
-
-class JobRestart(msgspec.Struct, frozen=True):
-    """An attempt of a job that failed and is followed by another one. ``number``: 1 for the first."""
-
-    number: int
-    cause: str
-    pause_ms: int
 
 
 class JobProgress(msgspec.Struct, frozen=True):
@@ -347,10 +339,16 @@ class OfferSlots(Request[SlotOfferReply], frozen=True):
     slots: tuple[SlotOffer, ...]
 
 
-class SubmitTask(Request[Acknowledge], frozen=True):
-    """Run one attempt."""
+class SubmitTasksReply(msgspec.Struct, frozen=True):
+    """The failures of attempts that do not run; all others do, or have run."""
 
-    descriptor: TaskDeploymentDescriptor
+    refused: tuple[TaskReport, ...] = ()
+
+
+class SubmitTasks(Request[SubmitTasksReply], frozen=True):
+    """Run attempts, producers before their consumers."""
+
+    descriptors: tuple[TaskDeploymentDescriptor, ...]
     job_master_address: str
 
 
@@ -413,10 +411,10 @@ class Heartbeat(Request[HeartbeatReply], frozen=True):
     sender: str
 
 
-class UpdateTaskState(Request[Acknowledge], frozen=True):
-    """An attempt changed its state."""
+class UpdateTaskStates(Request[Acknowledge], frozen=True):
+    """Attempts changed their states, in this order."""
 
-    report: TaskReport
+    reports: tuple[TaskReport, ...]
 
 
 class TaskProgress(msgspec.Struct, frozen=True):
@@ -485,11 +483,12 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     StayConnected,
     SubmitJob,
     SubmitReply,
-    SubmitTask,
+    SubmitTasks,
+    SubmitTasksReply,
     SuspectTaskExecutor,
     TaskExecutorList,
     TaskExecutorLost,
-    UpdateTaskState,
+    UpdateTaskStates,
     WithdrawSlotRequests,
     *INSIGHT_TYPES,
     *JOB_DETAIL_TYPES,

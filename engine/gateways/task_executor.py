@@ -18,7 +18,8 @@ from engine.gateways.messages import (
     ReleaseJob,
     ReleasePartitions,
     RequestSlot,
-    SubmitTask,
+    SubmitTasks,
+    SubmitTasksReply,
 )
 from engine.rpc.request import Acknowledge
 
@@ -30,8 +31,8 @@ class TaskExecutorGateway(Protocol):
         """Assign a free slot to a job; it is then offered to the JobMaster."""
         ...
 
-    async def submit_task(self, request: SubmitTask) -> Acknowledge:
-        """Start an attempt."""
+    async def submit_tasks(self, request: SubmitTasks) -> SubmitTasksReply:
+        """Start attempts."""
         ...
 
     async def cancel_task(self, request: CancelTask) -> Acknowledge:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 
 from engine.errors import EngineError, FencedError
 from engine.fault_points import reach
-from engine.gateways.messages import CancelTask, ReleaseJob, RequestSlotOverview, WithdrawSlotRequests
+from engine.gateways.failure_info import failure_info
+from engine.gateways.messages import CancelTask, ReleaseJob, RequestSlotOverview, SubmitTasks, WithdrawSlotRequests
 from engine.ids import ExecutionAttemptId, JobId
 from engine.jobmaster.job_ending import EndPhase
 from engine.jobmaster.job_input import (
@@ -47,24 +48,28 @@ class JobCalls:
         self._epoch = epoch
         self._resource_manager_address = resource_manager_address
 
-    async def deploy(self, task: Deploy, has_to_run: Callable[[ExecutionAttemptId], bool]) -> JobInput | None:
-        """Send a task. One that was not answered may run: it is sent again as long as it has to run.
+    async def deploy(self, tasks: Deploy, has_to_run: Callable[[ExecutionAttemptId], bool]) -> list[JobInput]:
+        """Send tasks. What was not answered may run: it is sent again as long as it has to run.
 
-        A TaskExecutor that refuses the JobMaster itself (its clock differs) says nothing about the task.
+        A TaskExecutor that refuses the JobMaster itself (its clock differs) says nothing about the tasks.
         """
-        reason = ""
+        reason, request = "", tasks.request
         for _ in range(_TRIES):
-            if not has_to_run(task.attempt):
-                return None
+            wanted = tuple(each for each in request.descriptors if has_to_run(each.attempt))
+            if not wanted:
+                return []
+            request = SubmitTasks(wanted, request.job_master_address)
             try:
-                await self._rpc.connect(task.address, self._epoch).ask(task.request)
+                reply = await self._rpc.connect(tasks.address, self._epoch).ask(request)
             except (RpcTimeoutError, EndpointUnreachableError, *REFUSES_ALL) as error:
                 reason = str(error)
             except EngineError as error:
-                return TaskRefused(task.attempt, error)
+                return [TaskRefused(each.attempt, failure_info(error)) for each in wanted]
             else:
-                return TaskSentLate(task.attempt) if reason else None
-        return TaskUnanswered(task.attempt, reason)
+                refused = {each.attempt for each in reply.refused}
+                late = [TaskSentLate(each.attempt) for each in wanted if reason and each.attempt not in refused]
+                return [*(TaskRefused(each.attempt, each.failure) for each in reply.refused if each.failure), *late]
+        return [TaskUnanswered(each.attempt, reason) for each in wanted]
 
     async def cancel(self, task: Cancel) -> JobInput | None:
         """Cancel an attempt."""

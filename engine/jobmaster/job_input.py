@@ -1,6 +1,6 @@
 """Inputs: what a JobMaster hears, as plain data, for ``JobState``.
 
-    messages of others      OfferSlots, UpdateTaskState, ReportProgress, TaskExecutorLost, SlotsShort, CancelJob, as
+    messages of others      OfferSlots, UpdateTaskStates, ReportProgress, TaskExecutorLost, SlotsShort, CancelJob, as
                             they came
     the process             Begin, Suspend, TimerFired
     answers to instructions the rest (``job_instruction`` says which answers which)
@@ -15,7 +15,6 @@ from __future__ import annotations
 import msgspec
 
 from engine.commit.decision import Decision
-from engine.errors import EngineError
 from engine.gateways.job_queue import SlotsShort
 from engine.gateways.messages import (
     AttachedJob,
@@ -24,7 +23,7 @@ from engine.gateways.messages import (
     ReportProgress,
     SlotOverview,
     TaskExecutorLost,
-    UpdateTaskState,
+    UpdateTaskStates,
 )
 from engine.graph.deployment import FailureInfo, PublishedOutput, Staging
 from engine.ids import ExecutionAttemptId, ResourceId
@@ -109,7 +108,7 @@ class TaskRefused(msgspec.Struct, frozen=True):
     """A TaskExecutor does not run a task."""
 
     attempt: ExecutionAttemptId
-    error: EngineError
+    failure: FailureInfo
 
 
 class TaskSentLate(msgspec.Struct, frozen=True):
@@ -143,7 +142,7 @@ JobInput = (
     | Suspend
     | TimerFired
     | OfferSlots
-    | UpdateTaskState
+    | UpdateTaskStates
     | ReportProgress
     | TaskExecutorLost
     | SlotsShort

@@ -21,7 +21,7 @@ from enum import StrEnum
 import msgspec
 
 from engine.commit.decision import Decision
-from engine.gateways.messages import SubmitTask
+from engine.gateways.messages import SubmitTasks
 from engine.graph.deployment import FailureInfo, StagedFile, Staging
 from engine.graph.job_graph import JobGraph
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
@@ -103,12 +103,10 @@ class TellEnd(msgspec.Struct, frozen=True):
 
 
 class Deploy(msgspec.Struct, frozen=True):
-    """Send a task until its TaskExecutor answers (TaskRefused, TaskSentLate, TaskUnanswered; else nothing)."""
+    """Send tasks until their TaskExecutor answers (of each TaskRefused, TaskSentLate, TaskUnanswered, or nothing)."""
 
-    attempt: ExecutionAttemptId
-    name: str
     address: str
-    request: SubmitTask
+    request: SubmitTasks
 
 
 class Cancel(msgspec.Struct, frozen=True):

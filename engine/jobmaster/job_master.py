@@ -38,7 +38,7 @@ from engine.gateways.messages import (
     RequestJobStatus,
     SlotOfferReply,
     TaskExecutorLost,
-    UpdateTaskState,
+    UpdateTaskStates,
 )
 from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
@@ -193,7 +193,7 @@ class JobMaster(RpcEndpoint):
             case do.AwaitJournal():
                 self._await_journal(instruction.batch)
             case do.Deploy():
-                self._begin(f"deploy {instruction.name}", self._calls.deploy, instruction, self.state.has_to_run)
+                self.spawn(self._deploy(instruction), f"deploy to {instruction.address}")
             case do.Cancel():
                 self._begin(f"cancel {instruction.name}", self._calls.cancel, instruction)
             case do.Tell():
@@ -239,6 +239,10 @@ class JobMaster(RpcEndpoint):
                 self.outcome.set_result(self._report.outcome(instruction.status, instruction.failure))
             case _:
                 raise AssertionError(f"no component handles {instruction}")
+
+    async def _deploy(self, tasks: job_instruction.Deploy) -> None:
+        for happened in await self._calls.deploy(tasks, self.state.has_to_run):
+            self._hear(happened)
 
     def _await_journal(self, batch: int) -> None:
         if self._journal.is_durable:
@@ -296,8 +300,8 @@ class JobMaster(RpcEndpoint):
         accepted = [each for each in self._hear(request) if isinstance(each, job_instruction.AcceptSlots)]
         return SlotOfferReply(accepted[0].allocation_ids if accepted else ())
 
-    async def update_task_state(self, request: UpdateTaskState) -> Acknowledge:
-        """Record the state change of an attempt."""
+    async def update_task_states(self, request: UpdateTaskStates) -> Acknowledge:
+        """Record state changes of attempts."""
         self._hear(request)
         return ACKNOWLEDGE
 

@@ -13,13 +13,16 @@ Held by: tests/jobmaster/test_job_state.py
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from engine.errors import EngineError, MemoryBudgetError, SlotTimeoutError
+import msgspec
+
+from engine.errors import MemoryBudgetError, SlotTimeoutError
 from engine.gateways.failure_info import failure_info
 from engine.gateways.job_queue import JobTurn
-from engine.gateways.messages import FreeSlot, OfferSlots, RequestSlots, SlotOverview, SubmitTask, WithdrawSlotRequests
+from engine.gateways.messages import FreeSlot, OfferSlots, RequestSlots, SlotOverview, SubmitTasks, WithdrawSlotRequests
 from engine.graph.deployment import FailureInfo, TaskDeploymentDescriptor, TaskReport
 from engine.ids import AllocationId
 from engine.jobmaster.deployment import build_descriptor
@@ -44,6 +47,8 @@ from engine.jobmaster.slot_timeout import slot_timeout_text
 
 #: seconds for which some of a region's slots are kept while others are missing
 COLLECTING_S: Final = 10.0
+#: tasks in one message
+TASKS_MAX: Final = 64
 
 
 class JobScheduling:
@@ -122,18 +127,23 @@ class JobScheduling:
                     vertex, facts.graph.job_graph, region.subtasks, staging, facts.held_states, region.described
                 )
             except MemoryBudgetError as error:
-                return refused(vertex, error)
+                return refused(vertex, failure_info(error))
             descriptors.append((vertex, task))
-        for vertex, task in descriptors:
-            self._send(vertex, task)
+        self._send(descriptors)
         return None
 
-    def _send(self, vertex: ExecutionVertex, descriptor: TaskDeploymentDescriptor) -> None:
-        execution = vertex.current
-        assert execution.slot is not None, f"{vertex.name} has no slot"
-        execution.transition(ExecutionState.DEPLOYING, self._facts.clock)
-        request = SubmitTask(descriptor, self._address)
-        self._out.append(Deploy(execution.attempt, vertex.name, execution.slot.address, request))
+    def _send(self, tasks: Iterable[tuple[ExecutionVertex, TaskDeploymentDescriptor]]) -> None:
+        """Send tasks, those that go to one TaskExecutor together."""
+        by_address: dict[str, list[TaskDeploymentDescriptor]] = defaultdict(list)
+        for vertex, descriptor in tasks:
+            execution = vertex.current
+            assert execution.slot is not None, f"{vertex.name} has no slot"
+            execution.transition(ExecutionState.DEPLOYING, self._facts.clock)
+            by_address[execution.slot.address].append(descriptor)
+        for address, descriptors in by_address.items():
+            for begin in range(0, len(descriptors), TASKS_MAX):
+                part = tuple(descriptors[begin : begin + TASKS_MAX])
+                self._out.append(Deploy(address, SubmitTasks(part, self._address)))
 
     # ---- slots ----
 
@@ -218,8 +228,9 @@ class JobScheduling:
             self._out.append(Tell(slot.address, FreeSlot(slot.allocation_id)))
 
 
-def refused(vertex: ExecutionVertex, error: EngineError) -> TaskReport:
+def refused(vertex: ExecutionVertex, failure: FailureInfo) -> TaskReport:
     """Return the report of an attempt that its TaskExecutor does not run."""
     slot = vertex.current.slot
-    failure = failure_info(error, vertex.name, str(slot.resource_id) if slot is not None else "")
-    return TaskReport(vertex.current.attempt, ExecutionState.FAILED.value, failure=failure)
+    place = str(slot.resource_id) if slot is not None else ""
+    placed = msgspec.structs.replace(failure, task=vertex.name, task_manager=place)
+    return TaskReport(vertex.current.attempt, ExecutionState.FAILED.value, failure=placed)

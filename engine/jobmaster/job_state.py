@@ -23,7 +23,7 @@ Held by: tests/jobmaster/test_recovery_schedules.py
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -38,7 +38,7 @@ from engine.gateways.messages import (
     ReportProgress,
     SuspectTaskExecutor,
     TaskExecutorLost,
-    UpdateTaskState,
+    UpdateTaskStates,
 )
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
@@ -185,8 +185,8 @@ class JobState:
             case JournalWritten():
                 self._scheduling.written(happened.batch)
                 self._advance()
-            case UpdateTaskState():
-                self._task_reported(happened.report)
+            case UpdateTaskStates():
+                self._tasks_reported(happened.reports)
             case ReportProgress():
                 stalled = self._tasks.progressed(happened)
                 if stalled is not None and self.status in _GOING_ON:
@@ -306,17 +306,19 @@ class JobState:
 
     # ---- tasks ----
 
-    def _task_reported(self, report: TaskReport) -> None:
+    def _tasks_reported(self, reports: Iterable[TaskReport]) -> None:
         if self.status is JobStatus.RECONCILING:
-            self._early_reports.append(report)
-        else:
-            self._report(report)
+            self._early_reports += reports
+            return
+        is_news = [self._report(report) for report in reports]
+        if any(is_news):  # what all of them make possible, together
+            self._advance()
 
-    def _report(self, report: TaskReport) -> None:
-        """Act on a report."""
+    def _report(self, report: TaskReport) -> bool:
+        """Take in what a report says; return whether that is news. What it makes possible is the caller's to do."""
         vertex = self._tasks.learn(report)
         if vertex is None:
-            return
+            return False
         match vertex.current.state:
             case ExecutionState.FAILED:
                 avoided = self.facts.pool.avoided
@@ -327,7 +329,7 @@ class JobState:
                 self._fail(cancelled_elsewhere(vertex.name), [vertex])
             case ExecutionState.FINISHED:
                 self._replan(vertex)
-        self._advance()
+        return True
 
     def _task_sent(self, answer: TaskRefused | TaskSentLate | TaskUnanswered) -> None:
         """Act on what became of a task that was sent; it may have been lost meanwhile, with its TaskExecutor."""
@@ -338,7 +340,8 @@ class JobState:
         match answer:
             case TaskRefused():
                 self._scheduling.discard_slot(vertex)
-                self._report(refused(vertex, answer.error))
+                self._report(refused(vertex, answer.failure))
+                self._advance()
             case TaskSentLate() if state is ExecutionState.CANCELING:
                 self._tasks.send_cancel(vertex)  # it may have been cancelled before it was there
             case TaskUnanswered() if slot is not None and not state.is_terminal:
@@ -449,7 +452,8 @@ class JobState:
         self._scheduling.start_regions()
         refusal = self._scheduling.deploy()
         if refusal is not None:
-            self._report(refusal)  # and go on from there
+            self._report(refusal)
+            self._advance()  # and go on from there
             return
         self._scheduling.ask_for_slots(is_running=self.status is JobStatus.RUNNING)
 

@@ -8,7 +8,8 @@
 A region starts as a whole or not at all. It needs as many slots as its widest vertex has subtasks in it: a slot runs
 one subtask of each vertex. Subtasks of a vertex without ALL_TO_ALL PIPELINED edges are regions of their own, so a job
 of BLOCKING stages finishes on one slot, whatever its parallelism. Inside a region a subtask is deployed when all its
-PIPELINED producers run, so that the partitions it asks for are there.
+PIPELINED producers on other TaskExecutors run, so that the partitions it asks for are there. With those on its own it
+is deployed at once: they begin first, and it hears in its process when their partitions are there.
 
 Regions are tried in an order in which they can run, those that feed build sides first. A region whose plan may change
 with the real size of a result that it does not read waits for that result too (``engine.adaptive.order``).
@@ -20,7 +21,7 @@ Source: Flink's PipelinedRegionSchedulingStrategy and SlotSharingExecutionSlotAl
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -38,6 +39,8 @@ from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 
 #: states of a subtask from which others read
 PRODUCING: Final = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
+#: states of one from which others in its process may read soon
+_BEGUN: Final = frozenset({ExecutionState.DEPLOYING, ExecutionState.INITIALIZING})
 
 
 class RegionState(StrEnum):
@@ -165,23 +168,24 @@ class Scheduler:
         return tuple(slot for region in self._running for slot in region.slots)
 
     def deployable(self) -> list[ExecutionVertex]:
-        """Return the SCHEDULED subtasks whose PIPELINED producers run, in topological order.
+        """Return the SCHEDULED subtasks whose PIPELINED producers run or are deployed with them, in topological order.
 
         The others wait for one of them, until ``produces`` is called for it: each call looks at what may have changed.
         """
         found: list[ExecutionVertex] = []
-        missing: dict[int, ExecutionVertex | None] = {}
+        missing: dict[tuple[int, str], ExecutionVertex | None] = {}
         for region in self._running:
-            unsent, region.unsent = region.unsent, []
+            unsent, region.unsent = sorted(region.unsent, key=_topological), []
+            beside: set[int] = set()
             for vertex in unsent:
                 if vertex.current.state is not ExecutionState.SCHEDULED:
                     continue
-                producer = _missing_producer(vertex, missing)
+                producer = _missing_producer(vertex, missing, beside)
                 if producer is None:
+                    beside.add(id(vertex))
                     region.unsent.append(vertex)
                 else:
                     region.blocked.setdefault(producer.id, []).append(vertex)
-            region.unsent.sort(key=_topological)
             found += region.unsent
         return found
 
@@ -220,20 +224,34 @@ class Scheduler:
         return is_done
 
 
-def _missing_producer(vertex: ExecutionVertex, missing: dict[int, ExecutionVertex | None]) -> ExecutionVertex | None:
-    """Return the last PIPELINED producer of a subtask that does not run yet.
+def _missing_producer(
+    vertex: ExecutionVertex, missing: dict[tuple[int, str], ExecutionVertex | None], beside: Container[int]
+) -> ExecutionVertex | None:
+    """Return the last PIPELINED producer of a subtask that has to run first and does not yet.
 
-    ``missing`` has those found, by the list of partitions, which many subtasks have in common.
+    ``missing`` has those found, by the list of partitions, which many subtasks have in common, and the TaskExecutor;
+    ``beside`` the subtasks that are deployed with this one.
     """
+    slot = vertex.current.slot
+    assert slot is not None, f"{vertex.name} has no slot"
     for partitions in vertex.pipelined_inputs:
-        key = id(partitions)
+        key = id(partitions), slot.resource_id.value
         if key not in missing:
             producers = (each.producer for each in reversed(partitions))
-            missing[key] = next((each for each in producers if each.current.state not in PRODUCING), None)
+            missing[key] = next((each for each in producers if not _is_there(each, slot, beside)), None)
         producer = missing[key]
         if producer is not None:
             return producer
     return None
+
+
+def _is_there(producer: ExecutionVertex, slot: AllocatedSlot, beside: Container[int]) -> bool:
+    """Whether what reads a PIPELINED result in a slot may be deployed."""
+    state, place = producer.current.state, producer.current.slot
+    if state in PRODUCING:
+        return True
+    is_here = place is not None and place.resource_id == slot.resource_id
+    return is_here and (state in _BEGUN or id(producer) in beside)
 
 
 def _topological(vertex: ExecutionVertex) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import logging
 from collections import deque
 
 from engine.clock import Clock
-from engine.gateways.messages import JobRestart
+from engine.gateways.job_details import JobRestart
 from engine.graph.deployment import FailureInfo
 from engine.ids import JobId
 from engine.jobmaster.job_status import JobStatus, check_job_transition

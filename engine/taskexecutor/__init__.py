@@ -3,7 +3,7 @@
 task_executor.py  TaskExecutor: the endpoint; slots are assigned, tasks submitted, cancelled, reported
 registration.py   Registration: registered with the leader, again and again, with back-off; a loss is noticed at once
 resource_manager_link.py  ResourceManagerLink: what is said to the ResourceManager, and whether it is there
-task_reporter.py  reports of one task in order; counters of running tasks every 200 ms
+task_reporter.py  reports of the tasks of a job in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt
 task_state.py     states of a task, as a table (pure)
 task_notes.py     what an ended attempt spilled and waited for, as a line for the log (pure)

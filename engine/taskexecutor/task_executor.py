@@ -3,8 +3,8 @@
     connect ─► registers its slots at the ResourceManager; jobs that the leader does not know are dropped
     stay_connected ─► returns while the ResourceManager is there and knows it, else raises
     disconnect ─► tells the ResourceManager that it leaves
-    RequestSlot ─► slot ALLOCATED ─► offered to the JobMaster ─► ACTIVE ─► SubmitTask * ─► FreeSlot ─► told to the RM
-    SubmitTask ─► Task (a thread) ─► reports ─► JobMaster
+    RequestSlot ─► slot ALLOCATED ─► offered to the JobMaster ─► ACTIVE ─► SubmitTasks * ─► FreeSlot ─► told to the RM
+    SubmitTasks ─► Task * (a thread each) ─► reports ─► JobMaster
     ReleaseJob ─► tasks cancelled, threads ended, partitions and workers of the job gone, slots free
     ReattachJob ─► the next leader's JobMaster goes on with what runs and lies here; what it does not name is dropped
 
@@ -30,6 +30,7 @@ import msgspec
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
 from engine.fault_points import reach
+from engine.gateways.failure_info import failure_info
 from engine.gateways.insight import TaskActivity
 from engine.gateways.messages import (
     AttachedJob,
@@ -44,7 +45,8 @@ from engine.gateways.messages import (
     ReleasePartitions,
     RequestSlot,
     SlotOffer,
-    SubmitTask,
+    SubmitTasks,
+    SubmitTasksReply,
     TaskExecutorHardware,
 )
 from engine.gateways.task_executor import TaskExecutorGateway
@@ -137,10 +139,10 @@ class TaskExecutor(RpcEndpoint):
         self._resources = resources
         self._blocking_work = blocking_work
         self._tasks: dict[ExecutionAttemptId, Task] = {}
-        #: asyncio tasks that remove each attempt when its thread has ended
-        self._ends: dict[ExecutionAttemptId, asyncio.Task[None]] = {}
+        #: events of attempts whose ends are waited for: each is set when its attempt is taken out of its slot
+        self._ends: dict[ExecutionAttemptId, asyncio.Event] = {}
         self._jobs = JobTable()
-        self._reporter = TaskReporter(self._gateway, lambda task: task.descriptor.job_id in self._jobs)
+        self._reporter = TaskReporter(self._gateway, self._jobs.__contains__, self.spawn)
         self._heartbeats = HeartbeatMonitor[str](settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock)
 
     def start(self) -> None:
@@ -237,17 +239,25 @@ class TaskExecutor(RpcEndpoint):
 
     # ---- tasks ----
 
-    async def submit_task(self, request: SubmitTask) -> Acknowledge:
-        """Start an attempt; the same attempt again changes nothing."""
-        descriptor = request.descriptor
+    async def submit_tasks(self, request: SubmitTasks) -> SubmitTasksReply:
+        """Start attempts; the same attempt again changes nothing."""
+        refused = []
+        for descriptor in request.descriptors:
+            try:
+                self._submit(descriptor, request.job_master_address)
+            except ResourceError as error:
+                refused.append(TaskReport(descriptor.attempt, TaskState.FAILED.value, failure=failure_info(error)))
+        return SubmitTasksReply(tuple(refused))
+
+    def _submit(self, descriptor: TaskDeploymentDescriptor, job_master_address: str) -> None:
         if descriptor.attempt in self._tasks:
-            return ACKNOWLEDGE
+            return
         if self._jobs.has(descriptor.job_id, descriptor.attempt):
             raise ResourceError(f"attempt {descriptor.attempt} has run here already")
         self.slot_table.add_task(descriptor.allocation_id, descriptor.job_id, descriptor.attempt)
         task = Task(
             descriptor,
-            request.job_master_address,
+            job_master_address,
             self.resource_id,
             self._resources.create_invokable,
             self._report,
@@ -255,23 +265,28 @@ class TaskExecutor(RpcEndpoint):
         self._tasks[descriptor.attempt] = task
         self._jobs.add(descriptor.job_id, descriptor.attempt)
         self._jobs.attach(descriptor.job_id, self._fence.epoch)
-        self.spawn(self._reporter.send_reports(task), f"reports of {task.name}")
-        self._ends[descriptor.attempt] = self.spawn(self._await_end(task), f"end of {task.name}")
         reach("task.submitted")
         task.start()
-        return ACKNOWLEDGE
 
     def _report(self, task: Task, report: TaskReport) -> None:
         self._jobs.note(task.descriptor.job_id, report)
         self._reporter.report(task, report)
+        if task.state is TaskState.FINISHED:
+            self._remove_task(task)
+        elif task.state.is_terminal:
+            self.spawn(self._drop_task(task), f"end of {task.name}")
 
-    async def _await_end(self, task: Task) -> None:
-        await task.ended.wait()
+    async def _drop_task(self, task: Task) -> None:
+        await self._drop_partitions([descriptor.id for descriptor in task.descriptor.partitions])
+        self._remove_task(task)
+
+    def _remove_task(self, task: Task) -> None:
+        """Take an attempt whose thread has ended, or was given up, out of its slot."""
         task.join()
-        if task.state is not TaskState.FINISHED:
-            await self._drop_partitions([descriptor.id for descriptor in task.descriptor.partitions])
         attempt = task.descriptor.attempt
-        del self._tasks[attempt], self._ends[attempt]
+        del self._tasks[attempt]
+        if attempt in self._ends:
+            self._ends.pop(attempt).set()
         slot = self.slot_table.remove_task(attempt)
         if slot is not None:
             self._remove_slot(slot)
@@ -324,8 +339,9 @@ class TaskExecutor(RpcEndpoint):
         tasks = self._tasks_of(job_id)
         for task in tasks:
             self._cancel(task)
-        if tasks:  # a slot is free when its tasks have been taken out of it
-            await asyncio.wait([self._ends[task.descriptor.attempt] for task in tasks])
+        # A slot is free when its tasks have been taken out of it.
+        for end in [self._ends.setdefault(task.descriptor.attempt, asyncio.Event()) for task in tasks]:
+            await end.wait()
         for slot in self.slot_table.slots_of(job_id):
             self._free(slot)
         attempts = self._jobs.forget(job_id)
@@ -381,6 +397,7 @@ class TaskExecutor(RpcEndpoint):
                 self._free(slot)
         for task in self._tasks_of(job_id):
             task.job_master_address = address
+        self._reporter.turn_to(job_id, address)
         await self.complete(self._drop_unnamed(request))
         slots = tuple(slot.allocation_id for slot in self.slot_table.slots_of(job_id) if not slot.is_releasing)
         if slots:

@@ -1,6 +1,7 @@
 """Reports of a TaskExecutor to JobMasters about tasks: states in order, and counters now and then.
 
-    state changes of one task ─► its queue ─► one sender: the next is sent when the last was acknowledged
+    state changes of the tasks of a job ─► its queue ─► one sender: when its last message was acknowledged, all that has
+                                                        come meanwhile is the next one
     counters of running tasks ─► every 200 ms, one message for each JobMaster; with them what a task waits for that
                                  has done nothing since the last time
 
@@ -17,11 +18,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
+
+import msgspec
 
 from engine.errors import EngineError, FencedError
-from engine.gateways.messages import ReportProgress, TaskProgress, UpdateTaskState
+from engine.gateways.messages import ReportProgress, TaskProgress, UpdateTaskStates
 from engine.graph.deployment import TaskCounters, TaskReport
+from engine.ids import JobId
 from engine.rpc.errors import REFUSES_ALL, EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import Gateway
 from engine.rpc.request import Acknowledge, Request
@@ -33,6 +38,8 @@ _log = logging.getLogger(__name__)
 PROGRESS_INTERVAL_S = 0.2
 _FIRST_PAUSE_S = 0.1
 _LAST_PAUSE_S = 2.0
+#: state changes in one message
+REPORTS_MAX: Final = 64
 
 
 def work_of(counters: TaskCounters) -> tuple[int, ...]:
@@ -47,39 +54,58 @@ def work_of(counters: TaskCounters) -> tuple[int, ...]:
     )
 
 
+class _Outbox(msgspec.Struct, eq=False):
+    """State changes of the tasks of one job that its JobMaster does not know yet."""
+
+    job_id: JobId
+    address: str  # of the JobMaster
+    reports: list[TaskReport] = msgspec.field(default_factory=list)
+
+
 class TaskReporter:
     """Sends what tasks report to their JobMasters.
 
     Args:
         gateway_of: connects to an address.
-        is_wanted: whether the job of a task has not been released.
+        is_wanted: whether a job has not been released.
+        spawn: begins work beside everything else.
     """
 
-    def __init__(self, gateway_of: Callable[[str], Gateway], is_wanted: Callable[[Task], bool]) -> None:
+    def __init__(
+        self,
+        gateway_of: Callable[[str], Gateway],
+        is_wanted: Callable[[JobId], bool],
+        spawn: Callable[[Coroutine[Any, Any, None], str], object],
+    ) -> None:
         self._gateway_of = gateway_of
         self._is_wanted = is_wanted
-        self._queues: dict[Task, asyncio.Queue[TaskReport]] = {}
+        self._spawn = spawn
+        #: outboxes of the jobs whose reports are being sent
+        self._outboxes: dict[JobId, _Outbox] = {}
 
     def report(self, task: Task, report: TaskReport) -> None:
         """Queue a state change of a task."""
-        self._queue_of(task).put_nowait(report)
+        job_id, address = task.descriptor.job_id, task.job_master_address
+        outbox = self._outboxes.get(job_id)
+        if outbox is None:
+            outbox = self._outboxes[job_id] = _Outbox(job_id, address)
+            self._spawn(self._send(outbox), f"reports of job {job_id}")
+        outbox.address = address
+        outbox.reports.append(report)
 
-    async def send_reports(self, task: Task) -> None:
-        """Send the reports of a task until its last one is delivered."""
-        queue = self._queue_of(task)
+    def turn_to(self, job_id: JobId, address: str) -> None:
+        """Send what a job still has to report to another JobMaster."""
+        if job_id in self._outboxes:
+            self._outboxes[job_id].address = address
+
+    async def _send(self, outbox: _Outbox) -> None:
         try:
-            while True:
-                report = await queue.get()
-                await self._deliver(task, UpdateTaskState(report))
-                if TaskState(report.state).is_terminal:
-                    return
+            while outbox.reports:
+                batch = tuple(outbox.reports[:REPORTS_MAX])
+                del outbox.reports[:REPORTS_MAX]
+                await self._deliver(outbox, UpdateTaskStates(batch))
         finally:
-            del self._queues[task]
-
-    def _queue_of(self, task: Task) -> asyncio.Queue[TaskReport]:
-        if task not in self._queues:
-            self._queues[task] = asyncio.Queue()
-        return self._queues[task]
+            del self._outboxes[outbox.job_id]
 
     async def send_progress(self, tasks: Callable[[], Iterable[Task]]) -> None:
         """Send counters of running tasks for ever; what is not delivered is followed by later ones."""
@@ -100,10 +126,10 @@ class TaskReporter:
                 except EngineError as error:
                     _log.debug("%s has no use for progress: %s", address, error)
 
-    async def _deliver(self, task: Task, request: Request[Acknowledge]) -> None:
+    async def _deliver(self, outbox: _Outbox, request: Request[Acknowledge]) -> None:
         pause_s, told = _FIRST_PAUSE_S, ""
-        while self._is_wanted(task):
-            address = task.job_master_address
+        while self._is_wanted(outbox.job_id):
+            address = outbox.address
             try:
                 await self._gateway_of(address).ask(request)
                 return

@@ -27,7 +27,7 @@ from engine.gateways.messages import (
     RequestJobStatus,
     RequestSlotOverview,
     SubmitJob,
-    SubmitTask,
+    SubmitTasks,
 )
 from engine.ids import JobId, ResourceId
 from engine.jobmaster.job_master import JobMaster
@@ -197,8 +197,8 @@ def test_slots_are_registered_requested_assigned_offered_and_used_in_this_order(
             "RequestSlots -> resourcemanager",
             "RequestSlot -> taskexecutor",
             "OfferSlots -> jobmaster",
-            "SubmitTask -> taskexecutor",
-            "UpdateTaskState -> jobmaster",
+            "SubmitTasks -> taskexecutor",
+            "UpdateTaskStates -> jobmaster",
             "ReleaseJob -> taskexecutor",
             "NotifySlotFree -> resourcemanager",
         ]
@@ -282,7 +282,7 @@ def test_messages_of_another_leader_reach_no_component():
         stale = cluster.rpc.connect(cluster.task_executors[0].address, EPOCH - 1)
         await cluster.run(graph)
         with pytest.raises(FencedError):
-            await stale.ask(SubmitTask(cluster.resources[0].descriptors[0], "jobmaster"))
+            await stale.ask(SubmitTasks((cluster.resources[0].descriptors[0],), "jobmaster"))
         assert len(cluster.resources[0].events) == 2
 
     scenario([1], body)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from engine.errors import VersionMismatchError
-from engine.gateways.messages import RequestSlotOverview, SubmitTask, UpdateTaskState
+from engine.gateways.messages import RequestSlotOverview, SubmitTasks, UpdateTaskStates
 from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
@@ -17,7 +17,7 @@ from tests.jobmaster.job_graphs import job_graph
 
 #: nobody is lost for being silent
 NEVER_S = 600.0
-JUMPED = AccessDeniedError("tm-7:6122 refuses SubmitTask of jm-1: the request's credential is 300 s old by its clock")
+JUMPED = AccessDeniedError("tm-7:6122 refuses SubmitTasks of jm-1: the request's credential is 300 s old by its clock")
 
 
 class JumpingRpc(RecordingRpc):
@@ -29,11 +29,11 @@ class JumpingRpc(RecordingRpc):
     refused_count = 0
 
     async def deliver(self, address, epoch, message):
-        if self.jumps and isinstance(message, SubmitTask) and not self.refusing:
+        if self.jumps and isinstance(message, SubmitTasks) and not self.refusing:
             self.refusing = address
         if address == self.refusing:
             raise self.refusal
-        if isinstance(message, UpdateTaskState) and self.refused_count:
+        if isinstance(message, UpdateTaskStates) and self.refused_count:
             self.refused_count -= 1
             raise self.refusal
         return await super().deliver(address, epoch, message)

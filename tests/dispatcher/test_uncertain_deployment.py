@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from engine.gateways.messages import SubmitTask
+from engine.gateways.messages import SubmitTasks
 from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
@@ -22,7 +22,7 @@ class DeafRpc(RecordingRpc):
 
     async def deliver(self, address, epoch, message):
         reply = await super().deliver(address, epoch, message)
-        if isinstance(message, SubmitTask):
+        if isinstance(message, SubmitTasks):
             if not self.is_lost:
                 self.is_lost = True
                 raise RpcTimeoutError("no answer within 10 s")

@@ -26,7 +26,7 @@ with Environment() as env:
     print("counted", env.from_rows([(1,), (2,)], pa.schema([("n", pa.int64())])).count())
 """
 #: a breakpoint in each of the three
-PLACES = {"client": optimize, "jobmanager": Dispatcher.submit_job, "taskmanager": TaskExecutor.submit_task}
+PLACES = {"client": optimize, "jobmanager": Dispatcher.submit_job, "taskmanager": TaskExecutor.submit_tasks}
 
 
 def place_of(function):
@@ -114,7 +114,7 @@ def test_each_process_runs_under_pdb(installation, tmp_path):
             running.append(Debugged(part, installation, f"engine.entrypoint.{part}", "-D", "heartbeat.timeout=1 h"))
             running[-1].wait_for({"jobmanager": "leads at", "taskmanager": "registered at"}[part])
         running.append(Debugged("client", installation, "engine.cli.main", *submit))
-        for part, function in ((2, "optimize"), (0, "submit_job"), (1, "submit_task")):
+        for part, function in ((2, "optimize"), (0, "submit_job"), (1, "submit_tasks")):
             running[part].go_on(function)
         running[2].wait_for("counted 2")
     finally:

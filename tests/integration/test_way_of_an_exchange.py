@@ -27,8 +27,7 @@ def noted(module, kind, method, facts):
     original = getattr(owner, method)
 
     def noting(*arguments, **named):
-        told = facts(*arguments)
-        if told is not None:
+        for told in facts(*arguments):
             line = {"at": time.monotonic_ns(), "process": os.getpid(), **told}
             os.write(file, json.dumps(line, default=str).encode() + b"\\n")
         return original(*arguments, **named)
@@ -36,29 +35,29 @@ def noted(module, kind, method, facts):
     setattr(owner, method, noting)
 
 def finished(self, request):
-    report = request.report
-    if report.state == "FINISHED":
-        return {"event": "finished", "task": report.attempt, "sizes": report.partition_bytes}
+    for report in request.reports:
+        if report.state == "FINISHED":
+            yield {"event": "finished", "task": report.attempt, "sizes": report.partition_bytes}
 
 def asks(self, now_ms):
     if self.is_reading or self.is_consumed:
-        return None
+        return []
     where = type(self).__name__.removesuffix("InputChannel").lower()
     wanted = self.descriptor
-    return {"event": f"asks {where}", "result": wanted.partition, "subpartition": wanted.subpartition_index}
+    return [{"event": f"asks {where}", "result": wanted.partition, "subpartition": wanted.subpartition_index}]
 
 def deployed(self, request):
-    task = request.descriptor
-    read = [channel.partition for gate in task.gates for channel in gate.channels]
-    return {"event": "deployed", "task": task.attempt, "index": task.subtask_index, "reads": read}
+    for task in request.descriptors:
+        read = [channel.partition for gate in task.gates for channel in gate.channels]
+        yield {"event": "deployed", "task": task.attempt, "index": task.subtask_index, "reads": read}
 
 def served(self, request, ready, number):
-    return {"event": "sends", "result": request.partition, "subpartition": request.subpartition_index}
+    return [{"event": "sends", "result": request.partition, "subpartition": request.subpartition_index}]
 
 noted("engine.exchange.partition_manager", "ResultPartitionManager", "register",
-      lambda self, partition: {"event": "produces", "result": partition.id, "task": partition.id.producer})
-noted("engine.jobmaster.job_master", "JobMaster", "update_task_state", finished)
-noted("engine.taskexecutor.task_executor", "TaskExecutor", "submit_task", deployed)
+      lambda self, partition: [{"event": "produces", "result": partition.id, "task": partition.id.producer}])
+noted("engine.jobmaster.job_master", "JobMaster", "update_task_states", finished)
+noted("engine.taskexecutor.task_executor", "TaskExecutor", "submit_tasks", deployed)
 noted("engine.exchange.local_input_channel", "LocalInputChannel", "request", asks)
 noted("engine.transport.remote_input_channel", "RemoteInputChannel", "request", asks)
 noted("engine.transport.data_server", "PartitionSource", "_view_of", served)

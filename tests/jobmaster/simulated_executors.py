@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from engine.errors import EngineError, ResourceError
+from engine.gateways.failure_info import failure_info
 from engine.gateways.messages import (
     AttachedJob,
     HeartbeatReply,
@@ -19,7 +20,8 @@ from engine.gateways.messages import (
     SlotOffer,
     SlotStatus,
     StayConnected,
-    UpdateTaskState,
+    SubmitTasksReply,
+    UpdateTaskStates,
 )
 from engine.gateways.task_executor import TaskExecutorGateway
 from engine.graph.deployment import FailureInfo, PartitionLocation, TaskDeploymentDescriptor, TaskReport
@@ -33,7 +35,7 @@ from engine.rpc.request import ACKNOWLEDGE
 #: what a JobMaster and a ResourceManager ask, of all that a TaskExecutor answers
 _ASKED = (
     "request_slot",
-    "submit_task",
+    "submit_tasks",
     "cancel_task",
     "free_slot",
     "release_partitions",
@@ -204,20 +206,25 @@ class SimExecutor(RpcEndpoint):
 
     # ---- tasks ----
 
-    async def submit_task(self, request):
-        descriptor = request.descriptor
+    async def submit_tasks(self, request):
+        taken = [self.submit(each, request.job_master_address) for each in request.descriptors]
+        refused = [each.attempt for each, is_taken in zip(request.descriptors, taken, strict=True) if not is_taken]
+        failure = failure_info(ResourceError("cannot run here"))
+        return SubmitTasksReply(tuple(TaskReport(attempt, "FAILED", failure=failure) for attempt in refused))
+
+    def submit(self, descriptor, address):
         attempt = descriptor.attempt
         if attempt in self.tasks:
-            return ACKNOWLEDGE
+            return True
         slot = self.slots.get(descriptor.allocation_id)
         if attempt in self.reports or slot is None or slot.is_releasing:
-            raise ResourceError(f"{attempt} cannot run here")
+            return False
         slot.attempts.add(attempt)
         self.world.submitted.append(descriptor)
-        task = self.tasks[attempt] = SimTask(descriptor, request.job_master_address, slot)
+        task = self.tasks[attempt] = SimTask(descriptor, address, slot)
         self.reports[attempt] = TaskReport(attempt, "DEPLOYING")
         self.spawn(self.run(task), "task")
-        return ACKNOWLEDGE
+        return True
 
     async def run(self, task):
         for state in ("INITIALIZING", "RUNNING"):
@@ -280,7 +287,7 @@ class SimExecutor(RpcEndpoint):
         self.reports[report.attempt] = report
         while self.location(report.attempt):
             try:
-                await self.ask(task.address, UpdateTaskState(report))
+                await self.ask(task.address, UpdateTaskStates((report,)))
                 return
             except EngineError:
                 await asyncio.sleep(0.2)

@@ -5,11 +5,14 @@ After every input it is checked that the instructions keep their promises (``do`
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from engine.clock import Moment, StoppedClock
 from engine.commit.decision import Decision
 from engine.errors import ResourceError
+from engine.gateways.failure_info import failure_info
 from engine.gateways.messages import (
     AttachedJob,
     FreeSlot,
@@ -18,11 +21,11 @@ from engine.gateways.messages import (
     RequestSlots,
     SlotOffer,
     SlotOverview,
-    UpdateTaskState,
+    UpdateTaskStates,
     WithdrawSlotRequests,
 )
-from engine.graph.deployment import FailureInfo, TaskReport
-from engine.ids import AllocationId, ResourceId
+from engine.graph.deployment import FailureInfo, TaskDeploymentDescriptor, TaskReport
+from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
 from engine.jobmaster import job_input as heard
 from engine.jobmaster import job_instruction as told
 from engine.jobmaster.job_ending import EndPhase
@@ -43,6 +46,14 @@ STEPS = {
 }
 RETRYABLE = FailureInfo("ResourceError", "a disk", retryable=True)
 FINAL = FailureInfo("ValueError", "the user's own")
+
+
+class Sent(NamedTuple):
+    """A task where it was sent to."""
+
+    attempt: ExecutionAttemptId
+    address: str
+    descriptor: TaskDeploymentDescriptor
 
 
 class StateWorld:
@@ -99,7 +110,8 @@ class StateWorld:
     def hear(self, happened):
         self.now = Moment(self.now.monotonic_s + 0.01, self.now.wall_ms + 10)
         instructions = self.state.handle(happened, self.now)
-        sent = {each.attempt for each in instructions if isinstance(each, told.Deploy)}
+        deployed = [each.request.descriptors for each in instructions if isinstance(each, told.Deploy)]
+        sent = {task.attempt for tasks in deployed for task in tasks}
         ended = {each.attempt for each in instructions if isinstance(each, told.Cancel)}
         assert not sent & ended, "a task is sent and cancelled at once"
         for instruction in instructions:
@@ -114,11 +126,8 @@ class StateWorld:
             case told.AwaitJournal():
                 self.batches.append((instruction.batch, len(self.written)))
             case told.Deploy():
-                self.check_deployed(instruction)
-                self.deployed.add(instruction.attempt)
-                if instruction.attempt not in self.ran:  # the same once more changes nothing there
-                    self.running[instruction.attempt] = instruction
-                    self.ran[instruction.attempt] = TaskReport(instruction.attempt, "DEPLOYING")
+                for descriptor in instruction.request.descriptors:
+                    self.deploy(Sent(descriptor.attempt, instruction.address, descriptor))
             case told.Cancel():
                 self.cancelled.add(instruction.attempt)
             case told.Tell(request=FreeSlot(allocation_id=allocation_id)):
@@ -152,6 +161,13 @@ class StateWorld:
             case told.PrepareOutputs() | told.Reattach() | told.CountSlots() | told.Commit() | told.PublishAgain():
                 self.pending.append(instruction)
 
+    def deploy(self, task):
+        self.check_deployed(task)
+        self.deployed.add(task.attempt)
+        if task.attempt not in self.ran:  # the same once more changes nothing there
+            self.running[task.attempt] = task
+            self.ran[task.attempt] = TaskReport(task.attempt, "DEPLOYING")
+
     def check_deployed(self, task):
         events = [
             index
@@ -162,12 +178,12 @@ class StateWorld:
         assert task.attempt not in self.deployed, "a task is sent twice"
         assert not self.is_deposed and self.state.status in (JobStatus.RUNNING, JobStatus.RESTARTING)
         slot = self.vertex(task.attempt).current.slot
-        assert task.address == slot.address and task.request.descriptor.allocation_id == slot.allocation_id
+        assert task.address == slot.address and task.descriptor.allocation_id == slot.allocation_id
         same = [
             each
             for each in self.running.values()
             if each.attempt.vertex == task.attempt.vertex
-            and each.request.descriptor.allocation_id == slot.allocation_id
+            and each.descriptor.allocation_id == slot.allocation_id
             and self.is_current(each.attempt)
         ]
         assert not same, "a slot runs one subtask of a vertex"
@@ -205,7 +221,7 @@ class StateWorld:
     def free(self, allocation_id):
         self.slots.pop(allocation_id, None)
         for attempt, task in list(self.running.items()):
-            if task.request.descriptor.allocation_id == allocation_id:
+            if task.descriptor.allocation_id == allocation_id:
                 self.due.append(self.stop(attempt, "CANCELED"))
 
     def stop(self, attempt, state, **more):
@@ -213,13 +229,13 @@ class StateWorld:
         task, report = self.running.pop(attempt), TaskReport(attempt, state, **more)
         self.ran[attempt] = report
         if state == "FINISHED":
-            for partition in task.request.descriptor.partitions:
+            for partition in task.descriptor.partitions:
                 self.partitions[partition.id] = task.address
-        return UpdateTaskState(report)
+        return UpdateTaskStates((report,))
 
     def end_of_task(self, attempt):
         """Return how a task that runs comes to its end, or None when it waits for others."""
-        gates = self.running[attempt].request.descriptor.gates
+        gates = self.running[attempt].descriptor.gates
         for channel in [channel for gate in gates for channel in gate.channels]:
             if channel.partition in self.partitions:
                 continue
@@ -297,4 +313,4 @@ class StateWorld:
 
     def refuse(self, attempt):
         del self.running[attempt], self.ran[attempt]
-        return heard.TaskRefused(attempt, ResourceError("no room"))
+        return heard.TaskRefused(attempt, failure_info(ResourceError("no room")))

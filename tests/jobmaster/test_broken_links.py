@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.gateways.messages import ReleaseJob, RequestSlots, UpdateTaskState
+from engine.gateways.messages import ReleaseJob, RequestSlots, UpdateTaskStates
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import ResourceId
 from engine.jobmaster import job_input as heard
@@ -88,7 +88,7 @@ class CutWorld(StateWorld):
 
     def end_of_task(self, attempt):
         task = self.running[attempt]
-        for channel in [channel for gate in task.request.descriptor.gates for channel in gate.channels]:
+        for channel in [channel for gate in task.descriptor.gates for channel in gate.channels]:
             place = self.partitions.get(channel.partition)
             if place is not None and place != task.address and {task.address, place} <= set(map(str, self.cut)):
                 failure = FailureInfo(
@@ -174,14 +174,14 @@ class CutPipelines(CutWorld):
 
     def end_of_task(self, attempt):
         task = self.running[attempt]
-        for channel in [channel for gate in task.request.descriptor.gates for channel in gate.channels]:
+        for channel in [channel for gate in task.descriptor.gates for channel in gate.channels]:
             producer = self.running.get(channel.partition.producer)
             if producer is not None and producer.address != task.address:
                 failure = FailureInfo(
                     "PartitionConnectionError", "no answer within 5 s", retryable=True, partition=channel.partition
                 )
                 return self.stop(attempt, "FAILED", failure=failure)
-        return UpdateTaskState(TaskReport(attempt, "RUNNING")) if not task.request.descriptor.gates else None
+        return UpdateTaskStates((TaskReport(attempt, "RUNNING"),)) if not task.descriptor.gates else None
 
 
 def test_a_job_that_needs_both_ends_with_both_hosts():

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.gateways.job_queue import SlotsShort
-from engine.gateways.messages import CancelJob, TaskExecutorLost, UpdateTaskState
+from engine.gateways.messages import CancelJob, TaskExecutorLost, UpdateTaskStates
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import ExecutionAttemptId, JobVertexId
 from engine.jobmaster import job_input as heard
@@ -88,7 +88,7 @@ class Chances:
         attempt = chance.choice(list(world.running))
         luck = chance.random()
         if luck < 0.2:
-            happened = UpdateTaskState(TaskReport(attempt, chance.choice(["INITIALIZING", "RUNNING"])))
+            happened = UpdateTaskStates((TaskReport(attempt, chance.choice(["INITIALIZING", "RUNNING"])),))
         elif luck < 0.3:
             happened = world.stop(attempt, "FAILED", failure=RETRYABLE)
         elif luck < 0.31:
@@ -120,10 +120,11 @@ class Chances:
         nobody = ExecutionAttemptId.create(JobVertexId(self.chance.randrange(8)), self.chance.randrange(4), 7)
         old = self.chance.choice([nobody, *self.world.ran])
         kinds = [heard.TaskSentLate(nobody), heard.TaskUnanswered(nobody, "no answer")]
-        kinds += [UpdateTaskState(TaskReport(nobody, "FINISHED")), heard.StepDone(self.chance.choice(list(EndPhase)))]
+        kinds.append(UpdateTaskStates((TaskReport(nobody, "FINISHED"),)))
+        kinds.append(heard.StepDone(self.chance.choice(list(EndPhase))))
         kinds += [heard.TimerFired(timer) for timer in Timer if timer not in self.world.timers]
         if old not in self.world.running:
-            kinds.append(UpdateTaskState(self.world.ran.get(old) or TaskReport(nobody, "RUNNING")))
+            kinds.append(UpdateTaskStates((self.world.ran.get(old) or TaskReport(nobody, "RUNNING"),)))
         happened = self.chance.choice(kinds)
         if not (isinstance(happened, heard.StepDone) and happened.phase is self.world.state._ending.phase):
             self.world.hear(happened)
@@ -228,6 +229,19 @@ def test_a_job_goes_its_way_step_by_step():
     assert kinds[:3] == [Led, Prepared, Scheduled] and kinds.count(TaskEnded) == 3
 
 
+def test_tasks_that_go_to_one_task_executor_are_one_message_and_their_reports_are_acted_on_together():
+    world = begun(job_graph([2, 2], [Edge(0, 1)]))
+    with_slots(world, 1)
+    world.offer(world.executors[0], min(world.requests))
+    (batch, world.durable) = world.batches.pop(0)
+    (deploy,) = world.hear(heard.JournalWritten(batch))
+    subtasks = [(each.attempt.vertex.index, each.attempt.subtask_index) for each in deploy.request.descriptors]
+    assert subtasks == [(0, 0), (0, 1), (1, 0), (1, 1)], "producers first"
+    reports = [report for attempt in sorted(world.running) for report in world.end_of_task(attempt).reports]
+    instructions = world.hear(UpdateTaskStates(tuple(reports)))
+    assert [type(each) for each in instructions] == [told.WriteDown] * 4 + [told.Commit]
+
+
 def test_a_job_that_is_cancelled_records_that_before_it_gives_anything_back():
     world = begun()
     with_slots(world, 2)
@@ -278,7 +292,7 @@ def test_after_a_fail_over_an_error_of_the_users_own_ends_the_job_before_anythin
     write(world)
     lost, failed, running = list(world.running)
     world.hear(world.end_of_task(lost))
-    report = world.stop(failed, "FAILED", failure=FINAL).report
+    report = world.stop(failed, "FAILED", failure=FINAL).reports[0]
     world.executors[0] = world.executors[1]  # the TaskExecutor of all three is gone as well
     world.hear(heard.Suspend())
     world.lead([*world.written, TaskEnded(report, {"FAILED": 1})])
@@ -307,8 +321,8 @@ def test_a_restart_is_told_with_its_cause_also_where_what_that_tore_down_was_rep
     world = begun(job_graph([1, 1], [Edge(0, 1)]))
     with_slots(world, 1)
     write(world)
-    (producer,) = world.running
-    world.hear(UpdateTaskState(TaskReport(producer, "RUNNING")))
+    producer, consumer = sorted(world.running)
+    world.hear(UpdateTaskStates((TaskReport(producer, "RUNNING"),)))
     (consumer,) = world.running.keys() - {producer}
     torn = FailureInfo("ProducerFailedError", "the producer failed: ResourceError: a disk", retryable=True)
     world.hear(world.stop(consumer, "FAILED", failure=torn))
@@ -345,7 +359,7 @@ def test_the_time_out_of_slots_does_not_run_while_tasks_of_the_job_do():
     (task,) = world.running
     world.hear(SlotsShort(world.graph.job_id, is_short=True))
     assert world.timers == {}, "it gives its slot back"
-    world.hear(UpdateTaskState(TaskReport(task, "RUNNING")))
+    world.hear(UpdateTaskStates((TaskReport(task, "RUNNING"),)))
     assert world.timers == {}
     world.hear(world.end_of_task(task))
     assert world.timers == {Timer.SLOTS: "runs"}, "nothing runs any more, and the rest waits"

@@ -100,10 +100,10 @@ def test_readers_of_a_whole_result_refer_to_one_table_of_its_places():
     assert later == first and later.producers is not first.producers
 
 
-def test_consumers_are_deployed_when_their_pipelined_producers_run():
+def test_consumers_are_deployed_when_their_pipelined_producers_elsewhere_run():
     graph = build_execution_graph(job_graph([2, 1], [Edge(0, 1)]))
     scheduler = Scheduler(graph)
-    scheduler.start_regions(pool_with(slot(), slot()), CLOCK)
+    scheduler.start_regions(pool_with(slot(), slot(THERE)), CLOCK)
     first, second = graph.vertices[0].subtasks
     (consumer,) = graph.vertices[1].subtasks
     assert scheduler.deployable() == [first, second]
@@ -115,19 +115,31 @@ def test_consumers_are_deployed_when_their_pipelined_producers_run():
     assert scheduler.deployable() == [consumer]
 
 
+def test_consumers_are_deployed_with_their_pipelined_producers_in_the_same_process():
+    graph = build_execution_graph(job_graph([2, 1, 1], [Edge(0, 1), Edge(1, 2)]))
+    scheduler = Scheduler(graph)
+    scheduler.start_regions(pool_with(slot(), slot()), CLOCK)
+    assert scheduler.deployable() == list(graph), "producers first"
+    for producer in graph.vertices[0].subtasks:
+        advance(producer, *RUN[1:2])
+    assert scheduler.deployable() == [each for vertex in graph.vertices[1:] for each in vertex.subtasks]
+
+
 def test_a_subtask_is_looked_at_when_what_it_waits_for_has_changed(monkeypatch):
     count = 30
-    graph = build_execution_graph(job_graph([count, count], [Edge(0, 1, "FORWARD")]))
+    graph = build_execution_graph(job_graph([count, 1], [Edge(0, 1)]))
     scheduler = Scheduler(graph)
-    scheduler.start_regions(pool_with(*(slot() for _ in range(count))), CLOCK)
+    scheduler.start_regions(pool_with(slot(THERE), *(slot() for _ in range(count - 1))), CLOCK)
+    (consumer,) = graph.vertices[1].subtasks
     assert scheduler.deployable() == list(graph.vertices[0].subtasks)
     monkeypatch.setattr("engine.jobmaster.scheduler.PRODUCING", _Counting(PRODUCING))
     _Counting.looks = 0
-    for producer, consumer in zip(graph.vertices[0].subtasks, graph.vertices[1].subtasks, strict=True):
+    for producer in graph.vertices[0].subtasks:
+        assert consumer not in scheduler.deployable()
         advance(producer, *RUN[1:])
         scheduler.produces(producer)
-        assert consumer in scheduler.deployable()
-        advance(consumer, *RUN[1:])
+    assert _Counting.looks == 0
+    assert scheduler.deployable() == [consumer]
     assert _Counting.looks == count
 
 

@@ -159,7 +159,7 @@ def test_progress_that_cannot_be_told_does_not_end_the_job(cluster, resources, m
 
 
 def test_a_machine_that_is_busy_for_an_hour_ends_no_call_within_the_process(cluster, resources, monkeypatch):
-    submit_job, submit_task = Dispatcher.submit_job, TaskExecutor.submit_task
+    submit_job, submit_tasks = Dispatcher.submit_job, TaskExecutor.submit_tasks
 
     async def an_hour_later():
         loop = asyncio.get_running_loop()
@@ -174,10 +174,10 @@ def test_a_machine_that_is_busy_for_an_hour_ends_no_call_within_the_process(clus
 
     async def late_task(task_executor, request):
         await an_hour_later()
-        return await submit_task(task_executor, request)
+        return await submit_tasks(task_executor, request)
 
     monkeypatch.setattr(Dispatcher, "submit_job", late_job)
-    monkeypatch.setattr(TaskExecutor, "submit_task", late_task)
+    monkeypatch.setattr(TaskExecutor, "submit_tasks", late_task)
     assert cluster.submit(job_graph([1])).state == "FINISHED"
 
 

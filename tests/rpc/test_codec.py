@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import DataError, EngineError, FencedError, JobNotFoundError
-from engine.gateways.messages import MESSAGE_TYPES, JobOverview, SubmitJob, SubmitTask
+from engine.gateways.messages import MESSAGE_TYPES, JobOverview, SubmitJob, SubmitTasks
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import AllocationId, JobId, ResourceId
@@ -34,7 +34,7 @@ def test_a_job_graph_and_a_task_deployment_descriptor_survive_the_round_trip():
     for vertex in execution_graph:
         vertex.current.slot = AllocatedSlot(AllocationId.random(), ResourceId.random(), "tm", "", 100)
         descriptor = build_descriptor(vertex, graph, [vertex], {1: Staging("/staging")})
-        message = SubmitTask(descriptor, "jobmaster")
+        message = SubmitTasks((descriptor,), "jobmaster")
         assert CODEC.decode(CODEC.encode(message)) == message
 
 

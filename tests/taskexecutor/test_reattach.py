@@ -16,7 +16,8 @@ from engine.gateways.messages import (
     ReattachJob,
     RequestSlot,
     SlotOfferReply,
-    SubmitTask,
+    SubmitTasks,
+    UpdateTaskStates,
 )
 from engine.graph.deployment import TaskCounters, TaskDeploymentDescriptor
 from engine.ids import (
@@ -110,9 +111,10 @@ class JobMaster(RpcEndpoint):
         await self.slots.put(request.slots[0])
         return SlotOfferReply(tuple(offer.allocation_id for offer in request.slots))
 
-    async def update_task_state(self, request):
+    async def update_task_states(self, request):
         async with self.changed:
-            self.reports.setdefault(request.report.attempt, []).append(request.report.state)
+            for report in request.reports:
+                self.reports.setdefault(report.attempt, []).append(report.state)
             self.changed.notify_all()
         return ACKNOWLEDGE
 
@@ -129,6 +131,11 @@ class JobMaster(RpcEndpoint):
 
 def partition_of(attempt):
     return ResultPartitionId(IntermediateDataSetId(attempt.vertex, 0), attempt)
+
+
+def task_in(job_id, allocation, index=0):
+    attempt = ExecutionAttemptId.create(JobVertexId(0), index, 0)
+    return TaskDeploymentDescriptor(job_id, "job", attempt, allocation, "v", index, 4, 128, (), (), (), (), (), (), {})
 
 
 class House:
@@ -191,17 +198,20 @@ class House:
 
     async def run_task(self, master, job_id, epoch, index=0):
         """Run an attempt in a slot of its own; return its id and allocation."""
+        allocation = await self.slot(master, job_id, epoch, index)
+        task = task_in(job_id, allocation, index)
+        reply = await self.rpc.connect(self.executor.address, epoch).ask(SubmitTasks((task,), master.address))
+        assert reply.refused == ()
+        await master.heard(task.attempt, "RUNNING")
+        return task.attempt, allocation
+
+    async def slot(self, master, job_id, epoch, index=0):
+        """Return the allocation of a slot that a job gets."""
         allocation = AllocationId.random()
         gateway = self.rpc.connect(self.executor.address, epoch)
         await gateway.ask(RequestSlot(index, job_id, allocation, master.address, 1))
         await asyncio.wait_for(master.slots.get(), WAIT_S)
-        attempt = ExecutionAttemptId.create(JobVertexId(0), index, 0)
-        descriptor = TaskDeploymentDescriptor(
-            job_id, "job", attempt, allocation, "v", index, 4, 128, (), (), (), (), (), (), {}
-        )
-        await gateway.ask(SubmitTask(descriptor, master.address))
-        await master.heard(attempt, "RUNNING")
-        return attempt, allocation
+        return allocation
 
     async def reattach(self, master, job_id, epoch, attempts=(), slots=(), partitions=None):
         wanted = tuple(map(partition_of, attempts)) if partitions is None else partitions
@@ -244,6 +254,48 @@ def test_a_running_task_goes_on_and_reports_to_the_next_job_master(registers_fir
             house.resources.invokables[attempt].finish.set()
             await master.heard(attempt, "FINISHED")
             assert house.resources.partitions == {partition_of(attempt)}
+
+    run(work())
+
+
+def test_tasks_come_together_and_one_that_is_refused_is_named_while_the_others_run():
+    async def work():
+        job_id = JobId.random()
+        async with House() as house:
+            master = await house.lead_and_register(1, job_id)
+            allocation = await house.slot(master, job_id, 1)
+            first, last = (task_in(job_id, allocation, index) for index in (0, 2))
+            lost = task_in(job_id, AllocationId.random(), 1)
+            gateway = house.rpc.connect(house.executor.address, 1)
+            reply = await gateway.ask(SubmitTasks((first, lost, last), master.address))
+            assert [each.attempt for each in reply.refused] == [lost.attempt]
+            assert "there is no slot with allocation" in reply.refused[0].failure.message
+            for task in (first, last):
+                await master.heard(task.attempt, "RUNNING")
+
+    run(work())
+
+
+def test_what_tasks_report_while_a_report_is_on_its_way_is_one_message():
+    async def work():
+        job_id = JobId.random()
+        async with House() as house:
+            master = await house.lead_and_register(1, job_id)
+            attempts = [(await house.run_task(master, job_id, 1, index))[0] for index in range(4)]
+            messages, may_answer = [], asyncio.Event()
+
+            async def slow(request):
+                messages.append([(report.attempt, report.state) for report in request.reports])
+                await may_answer.wait()
+                return ACKNOWLEDGE
+
+            master._handlers[UpdateTaskStates] = slow
+            for attempt in attempts:
+                house.resources.invokables[attempt].finish.set()
+                await until(lambda attempt=attempt: attempt not in house.executor._tasks)
+            may_answer.set()
+            await until(lambda: len(messages) == 2)
+            assert messages == [[(attempts[0], "FINISHED")], [(each, "FINISHED") for each in attempts[1:]]]
 
     run(work())
 

@@ -11,7 +11,8 @@ none, and batches for which the program has no result, by Arrow's functions.
 Decimals may come in 64 bits in the ``narrow_columns``, which native steps read; for Arrow's functions they are made
 wide. A projection gives decimals so where it is asked to (``narrow_decimals``).
 
-What was compiled is kept: a job compiles the same in each subtask, and a filter for each file (``meaning``).
+What was compiled is kept (``meaning``): a job compiles the same in each subtask, a filter for each file, and a question
+that is asked again all of it. The statements of TPC-DS have a thousand of them.
 
 A value that makes an expression fail (an overflow, a division by zero, a cast) raises DataError: it names the
 expression and shows the first row that fails, found by halving the batch.
@@ -20,7 +21,7 @@ expression and shows the first row that fails, found by halving the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import partial
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -28,16 +29,22 @@ import pyarrow as pa
 from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array, cast_operand
 from engine.expressions.compile import compile_operand
-from engine.expressions.meaning import KEPT_MAX, Meaning
+from engine.expressions.meaning import Meaning
 from engine.expressions.program_builder import BatchProgram, build_program, column_places, places_of
 from engine.expressions.program_logic import LOGIC_LOWERINGS
 from engine.expressions.program_numbers import NUMBER_LOWERINGS
 from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text, quotient_of
 from engine.graph.expression import Case, Cast, Expression, NamedExpression, columns_of
+from engine.memory.kept_results import KeptResults
 from engine.records.narrow_decimals import is_wide_decimal, wide_batch
 from engine.records.python_values import shown_value
 
+#: limit of the bytes of what was compiled that is kept, of each kind
+_KEPT_BYTES_MAX: Final = 8 << 20
+#: bytes in memory of what was compiled: at least, and for each encoded byte of its expressions; measured
+_COMPILED_BYTES: Final = 2048
+_BYTES_PER_ENCODED: Final = 12
 _VALUE_TEXT_MAX = 80
 _NEWLINE = "\n"
 #: message of Arrow's about a text that it cannot read
@@ -171,14 +178,14 @@ def describe_values(row: pa.RecordBatch, names: Iterable[str]) -> str:
     return ", ".join(parts) or "no columns"
 
 
-Compiled = TypeVar("Compiled", "CompiledExpression", "_CompiledProjection")
+_Compiled = TypeVar("_Compiled", "CompiledExpression", "_CompiledProjection")
 
 
 def _compiled(
-    meaning: Meaning, kept: Callable[[Meaning], Compiled], compile_anew: Callable[[Meaning], Compiled]
-) -> Compiled:
+    meaning: Meaning, kept: KeptResults[Meaning, _Compiled], compile_anew: Callable[[Meaning], _Compiled]
+) -> _Compiled:
     """Return the cached compilation of a meaning, or compile it."""
-    if meaning.may_be_kept and not (found := kept(meaning)).has_given_up:
+    if meaning.may_be_kept and not (found := kept.of(meaning, partial(compile_anew, meaning))).has_given_up:
         return found
     return compile_anew(meaning)
 
@@ -276,9 +283,14 @@ def _new_projection(meaning: Meaning) -> _CompiledProjection:
     return _CompiledProjection(meaning.expressions, meaning.schema)
 
 
-_kept_expression: Final = lru_cache(KEPT_MAX)(_new_expression)
-_kept_predicate: Final = lru_cache(KEPT_MAX)(_new_predicate)
-_kept_projection: Final = lru_cache(KEPT_MAX)(_new_projection)
+def _size_of(meaning: Meaning, _: CompiledExpression | _CompiledProjection) -> int:
+    """Return the size of a compilation, an estimate."""
+    return _COMPILED_BYTES + _BYTES_PER_ENCODED * meaning.encoded_bytes
+
+
+_kept_expression: Final = KeptResults[Meaning, CompiledExpression](_KEPT_BYTES_MAX, _size_of)
+_kept_predicate: Final = KeptResults[Meaning, CompiledExpression](_KEPT_BYTES_MAX, _size_of)
+_kept_projection: Final = KeptResults[Meaning, _CompiledProjection](_KEPT_BYTES_MAX, _size_of)
 
 
 def compile_projection(
@@ -348,8 +360,9 @@ def _with_types(schema: pa.Schema, columns: Sequence[pa.Array]) -> pa.Schema:
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
     """Return the values of an expression over one batch."""
     meaning = Meaning((expression,), batch.schema)
+    make = partial(_new_expression, meaning)
     # For one batch the program is not written again that had no result for others.
-    return (_kept_expression(meaning) if meaning.may_be_kept else _new_expression(meaning))(batch)
+    return (_kept_expression.of(meaning, make) if meaning.may_be_kept else make())(batch)
 
 
 def project(named: Sequence[NamedExpression], batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

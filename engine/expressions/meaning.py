@@ -18,8 +18,7 @@ import pyarrow as pa
 from engine.graph.expression import Expression
 from engine.graph.function_table import is_deterministic
 
-#: cached entries of each kind, and the largest size of one
-KEPT_MAX: Final = 256
+#: largest size of one that is kept, encoded
 _KEPT_BYTES_MAX: Final = 32 << 10
 _KEPT_COLUMNS_MAX: Final = 100
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -34,6 +33,11 @@ class Meaning:
         self.expressions = expressions
         self.schema = schema
         self._encoded = _bytes_of(expressions)
+
+    @property
+    def encoded_bytes(self) -> int:
+        """The size of the expressions, encoded."""
+        return len(self._encoded)
 
     @property
     def may_be_kept(self) -> bool:

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array
-from engine.expressions.vector_program import CONSTANT_ROWS, VectorProgram
+from engine.expressions.vector_program import VectorProgram
 from engine.records.narrow_decimals import is_wide_decimal
 
 #: steps that may fail for a value; they get a guard
@@ -84,7 +84,7 @@ class ProgramBuilder:
         self._lowerings = lowerings
         self.kinds: list[str] = []
         self.steps: list[tuple[str, int, int, int, int, int]] = []
-        self.constants: list[tuple[int, Any]] = []
+        self.constants: list[tuple[int, pa.Scalar]] = []
         self.inputs: list[tuple[int, Operand]] = []
         self._known: dict[Any, Register] = {}
 
@@ -139,9 +139,8 @@ class ProgramBuilder:
             raise NoStepsError
         key = _constant_key(scalar)
         if key not in self._known:
-            values = pa.repeat(scalar, CONSTANT_ROWS) if scalar.is_valid else pa.nulls(CONSTANT_ROWS, scalar.type)
             self._known[key] = self._register(kind)
-            self.constants.append((self._known[key].index, values))
+            self.constants.append((self._known[key].index, scalar))
         return self._known[key]
 
     def _input(self, operand: Operand, kind: str | None, guard: Register | None) -> Register:

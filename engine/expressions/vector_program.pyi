@@ -1,7 +1,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-CONSTANT_ROWS: int
+def spare_bytes() -> int: ...
 
 class VectorProgram:
     def __init__(

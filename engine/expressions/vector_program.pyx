@@ -101,7 +101,12 @@ _OPERATIONS = {
     "is_not_null": IS_NOT_NULL, "choose": CHOOSE, "spread": SPREAD, "require": REQUIRE, "fits": FITS,
 }
 _KINDS = {"bits": BITS, "integer": INTEGER, "decimal": DECIMAL, "float": FLOAT, "validity": VALIDITY, "text": TEXT}
-CONSTANT_ROWS = BLOCK_ROWS
+# Workspaces that no run has, by the number of their program. Programs are kept by the hundred, and a workspace has up
+# to 16 KiB for a register: when they are more than SPARE_BYTES_MAX, all of them go.
+cdef size_t SPARE_BYTES_MAX = 16 << 20
+cdef dict _spare = {}
+cdef size_t _spare_bytes = 0
+cdef int64_t _program_count = 0
 
 cdef enum RunStatus:
     RUN_DONE
@@ -138,6 +143,8 @@ cdef class Workspace:
 
     cdef Vector* registers
     cdef uint8_t* scratch           # two operands in 128 bits
+    cdef size_t size_bytes
+    cdef object constants           # values that are not copied: texts
     cdef void* _memory
 
     def __cinit__(self, list kinds):
@@ -149,6 +156,7 @@ cdef class Workspace:
         self._memory = calloc(total, 1)
         if self.registers == NULL or self._memory == NULL:
             raise MemoryError("the vectors of an expression")
+        self.size_bytes = total
         self.scratch = <uint8_t*>self._memory
         unused = self.scratch + SCRATCH_BYTES
         for index in range(registers):
@@ -163,6 +171,49 @@ cdef class Workspace:
     def __dealloc__(self):
         free(self.registers)
         free(self._memory)
+
+
+def spare_bytes():
+    """The bytes of all workspaces that no run has."""
+    return _spare_bytes
+
+
+cdef object block_of(scalar):
+    """A block of a constant."""
+    return pa.repeat(scalar, BLOCK_ROWS) if scalar.is_valid else pa.nulls(BLOCK_ROWS, scalar.type)
+
+
+cdef Workspace take_spare(int64_t program):
+    """A workspace that a program has left; None: there is none."""
+    global _spare_bytes
+    cdef list left = _spare.get(program)
+    cdef Workspace workspace
+    if not left:
+        return None
+    workspace = left.pop()
+    _spare_bytes -= workspace.size_bytes
+    return workspace
+
+
+cdef int keep_spare(int64_t program, Workspace workspace) except -1:
+    """Keep a workspace for the next run of its program."""
+    global _spare_bytes
+    if _spare_bytes + workspace.size_bytes > SPARE_BYTES_MAX:
+        _spare.clear()
+        _spare_bytes = 0
+    _spare.setdefault(program, []).append(workspace)
+    _spare_bytes += workspace.size_bytes
+    return 0
+
+
+cdef int drop_spare(int64_t program) except -1:
+    """Forget the workspaces of a program that ends."""
+    global _spare_bytes
+    cdef Workspace workspace
+    if _spare is not None:  # the interpreter has not ended
+        for workspace in _spare.pop(program, ()):
+            _spare_bytes -= workspace.size_bytes
+    return 0
 
 
 cdef bint store_block(StoredColumn* column, const Vector* vector, int64_t start, int64_t count) noexcept nogil:
@@ -186,12 +237,13 @@ cdef bint store_block(StoredColumn* column, const Vector* vector, int64_t start,
 cdef class VectorProgram:
     """Expressions as steps. Made by ``program_builder``."""
 
-    cdef list _kinds, _spare, _output_types
+    cdef list _kinds, _output_types
+    cdef int64_t _number            # no other program has it
     cdef dict _schemas              # of results, by which of them are narrow
     cdef Step* _steps
     cdef int32_t* _inputs
     cdef int32_t _step_count, _input_count
-    cdef object _constants, _constant_registers
+    cdef list _constants
     cdef StoredColumn* _outputs
     cdef int32_t _output_count
 
@@ -199,17 +251,17 @@ cdef class VectorProgram:
         """Args:
             kinds: of each register: ``bits integer decimal float text validity``.
             inputs: the register of each column of a batch.
-            constants: (register, array of CONSTANT_ROWS alike).
+            constants: (register, pa.Scalar).
             steps: (operation, target, left, right, third, guard), in an order that computes before it uses.
             outputs: (register, type).
         """
         cdef Py_ssize_t index
         cdef TypeNode* types
         self._kinds = [_KINDS[kind] for kind in kinds]
-        self._spare, self._schemas = [], {}
-        self._constant_registers = [register for register, _ in constants]
-        arrays = [array for _, array in constants]
-        self._constants = pa.RecordBatch.from_arrays(arrays, names=[""] * len(arrays)) if arrays else None
+        global _program_count
+        _program_count += 1
+        self._number, self._schemas = _program_count, {}
+        self._constants = constants
         self._step_count, self._input_count, self._output_count = len(steps), len(inputs), len(outputs)
         self._output_types = [data_type for _, data_type in outputs]
         self._steps = <Step*>calloc(<size_t>len(steps) + 1, sizeof(Step))
@@ -231,25 +283,26 @@ cdef class VectorProgram:
         free(self._steps)
         free(self._inputs)
         free(self._outputs)
+        drop_spare(self._number)
 
     cdef Workspace _workspace(self):
         """A workspace that no other run has, its constants in place."""
-        cdef Workspace workspace
+        cdef Workspace workspace = take_spare(self._number)
         cdef ArrowBatch constants
-        cdef int32_t register, index = 0
-        try:
-            return self._spare.pop()
-        except IndexError:
-            pass
+        cdef int32_t register, index
+        if workspace is not None:
+            return workspace
         workspace = Workspace(self._kinds)
-        if self._constants is not None:
-            constants = ArrowBatch.open(self._constants)
-            for register in self._constant_registers:
+        if self._constants:
+            arrays = [block_of(scalar) for _, scalar in self._constants]
+            workspace.constants = pa.RecordBatch.from_arrays(arrays, names=[""] * len(arrays))
+            workspace.size_bytes += workspace.constants.nbytes
+            constants = ArrowBatch.open(workspace.constants)
+            for index, (register, scalar) in enumerate(self._constants):
                 if load(&workspace.registers[register], &constants.columns[index], 0, BLOCK_ROWS):
-                    raise ValueError(f"a constant of {self._constants.schema.field(index).type}")
+                    raise ValueError(f"a constant of {scalar.type}")
                 keep_values(&workspace.registers[register])
                 workspace.registers[register].is_constant = True
-                index += 1
         return workspace
 
     def run(self, batch not None, narrow=()):
@@ -264,7 +317,7 @@ cdef class VectorProgram:
             raise ValueError(f"a program over {self._input_count} columns is given {opened.column_count}")
         while status == RUN_NOT_NARROW:
             columns = self._run_once(opened, workspace, narrow, &status)
-        self._spare.append(workspace)
+        keep_spare(self._number, workspace)
         return columns
 
     cdef list _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status):

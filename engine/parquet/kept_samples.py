@@ -1,12 +1,10 @@
-"""KeptSamples: sampled columns of row groups, kept for the plans that come after; KeptFindings: what samples said.
+"""KeptSamples: sampled columns of row groups, kept for the plans that come after.
 
     (path, time of change, row group, rows, column) ─► column        the least recently used ones go first
-    any key                                         ─► a finding     as well
 
 A session asks many questions of the same files, and each plan samples the columns that it reads: most of them were
-sampled for another plan. What is kept takes BYTES_MAX of a process; a column of wide values is not kept. Findings are
-limited by bytes, not by number: questions about two data sets of 24 tables have 700, and where each round asks for more
-than is kept, all of it is found anew. A finding of a file of a thousand columns is as large as a thousand others.
+sampled for another plan. What is kept takes BYTES_MAX of a process; a column of wide values is not kept. What samples
+said is kept too (``memory.kept_results``), by the bytes that it takes when it is encoded.
 
 Held by: tests/parquet/test_kept_samples.py
 """
@@ -16,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -30,7 +28,6 @@ _COLUMN_BYTES_MAX: Final = BYTES_MAX // 32
 #: bytes in memory of an encoded byte of a finding and its key, measured; what several share counts for each
 _BYTES_PER_ENCODED: Final = 2
 
-_Found = TypeVar("_Found", bound=msgspec.Struct)
 _Key = tuple[str, int, int, int, str]
 #: (row group, rows, columns) -> a table of these columns
 ReadRows = Callable[[SourceSplit, int, list[str]], pa.Table]
@@ -80,28 +77,6 @@ class KeptSamples:
                 self._bytes -= dropped.nbytes
 
 
-class KeptFindings(Generic[_Found]):
-    """Results about samples, by key, the latest ones; for any thread."""
-
-    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
-        self._lock = threading.Lock()
-        #: guarded by: self._lock
-        self._found: OrderedDict[Hashable, tuple[_Found, int]] = OrderedDict()
-        self._bytes = 0  # guarded by: self._lock
-
-    def of(self, key: Hashable, find: Callable[[], _Found]) -> _Found:
-        """Return the kept finding of a key, or the result of a function. Raises what it does."""
-        with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key][0]
-        found = find()
-        size = _BYTES_PER_ENCODED * len(msgspec.msgpack.encode((key, found), enc_hook=repr))
-        with self._lock:
-            if key not in self._found:
-                self._found[key] = found, size
-                self._bytes += size
-            while self._bytes > self._bytes_max:
-                self._bytes -= self._found.popitem(last=False)[1][1]
-        return found
+def encoded_bytes(key: Hashable, found: msgspec.Struct) -> int:
+    """Return the size of what samples said with its key, an estimate."""
+    return _BYTES_PER_ENCODED * len(msgspec.msgpack.encode((key, found), enc_hook=repr))

@@ -15,7 +15,7 @@ Limits: of a file that is sorted the sample shows the begin of row groups; keys 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -27,8 +27,9 @@ from engine.expressions.common_type import common_type
 from engine.graph.expression import Expression, columns_of
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
+from engine.memory.kept_results import KeptResults
 from engine.parquet.footers import known_places, read_footer
-from engine.parquet.kept_samples import KeptFindings, KeptSamples, stamps_of
+from engine.parquet.kept_samples import BYTES_MAX, KeptSamples, encoded_bytes, stamps_of
 from engine.parquet.open_file import OpenFile, OpenFiles
 from engine.parquet.pages import flat_leaves, leaf_places, parts
 from engine.records.arrow_functions import pc
@@ -235,8 +236,8 @@ def _group_sample(files: OpenFiles, group: SourceSplit, rows: int, columns: list
 
 
 _kept: Final = KeptSamples()
-_known: Final = KeptFindings[ColumnStatistics]()
-_known_samples: Final = KeptFindings[_Sample]()
+_known: Final = KeptResults[Hashable, ColumnStatistics](BYTES_MAX, encoded_bytes)
+_known_samples: Final = KeptResults[Hashable, _Sample](BYTES_MAX, encoded_bytes)
 
 
 def _first_rows(file: OpenFile, group: int, rows: int, columns: list[str]) -> pa.Table:

@@ -454,3 +454,10 @@ def test_a_constant_that_arrow_cannot_hold_is_refused_by_name(value):
         make_literal(value)
     assert make_literal(datetime.timedelta.max, pa.duration("s")).text
     assert make_literal(pa.scalar(2**62, pa.duration("s"))).text == "4611686018427387904 (duration[s])"
+
+
+def test_conditions_of_many_questions_are_compiled_once():
+    schema = pa.schema([("a", pa.int64())])
+    asked = [call("less", A, 10**9 + number) for number in range(600)]
+    first = [compile_predicate(one, schema) for one in asked]
+    assert all(compile_predicate(one, schema) is kept for one, kept in zip(asked, first, strict=True))

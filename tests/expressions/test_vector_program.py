@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from engine.expressions.vector_program import CONSTANT_ROWS, VectorProgram
+from engine.expressions.vector_program import VectorProgram, spare_bytes
 
 D = decimal.Decimal
 COUNTS = [0, 1, 63, 64, 65, 1023, 1024, 1025, 3000]
@@ -87,7 +87,7 @@ def test_what_no_lane_holds_has_no_result():
 
 def test_rows_outside_of_a_guard_may_fail():
     steps = [("not_equal", 3, 1, 2, -1, -1), ("floor_divide", 4, 0, 1, -1, 3)]
-    zero = [(2, pa.repeat(pa.scalar(0), CONSTANT_ROWS))]
+    zero = [(2, pa.scalar(0))]
     program = VectorProgram(["integer"] * 3 + ["bits", "integer"], [0, 1], zero, steps, [(4, pa.int64())])
     (found,) = program.run(columns(pa.array([7, 7, -7]), pa.array([2, 0, 2])))
     assert [found[0].as_py(), found[2].as_py()] == [3, -4]
@@ -111,9 +111,8 @@ TESTS = {
 @pytest.mark.parametrize("test", TESTS)
 def test_texts_are_compared_with_a_constant(test, constant):
     texts = with_nulls([*TEXTS, "x" * 17] * 30, 5)
-    repeated = pa.repeat(pa.scalar(constant), CONSTANT_ROWS)
     program = VectorProgram(
-        ["text", "text", "bits"], [0], [(1, repeated)], [(test, 2, 0, 1, -1, -1)], [(2, pa.bool_())]
+        ["text", "text", "bits"], [0], [(1, pa.scalar(constant))], [(test, 2, 0, 1, -1, -1)], [(2, pa.bool_())]
     )
     expected = [None if text is None else TESTS[test](text, constant) for text in texts]
     for data_type in (pa.string(), pa.large_binary()):
@@ -127,8 +126,7 @@ def test_numbers_are_divided_by_a_constant(divisor):
     edges = [0, 1, -1, divisor, -divisor, divisor - 1, 2**63 - 1, -(2**63) + 1]
     numbers = [*edges, *(chance.randint(-(2**63) + 1, 2**63 - 1) for _ in range(1000))]
     steps = [("floor_divide", 2, 0, 1, -1, -1), ("modulo", 3, 0, 1, -1, -1)]
-    repeated = pa.repeat(pa.scalar(divisor), CONSTANT_ROWS)
-    program = VectorProgram(["integer"] * 4, [0], [(1, repeated)], steps, [(2, pa.int64()), (3, pa.int64())])
+    program = VectorProgram(["integer"] * 4, [0], [(1, pa.scalar(divisor))], steps, [(2, pa.int64()), (3, pa.int64())])
     quotients, rests = program.run(columns(pa.array(numbers)))
     assert quotients.to_pylist() == [number // divisor for number in numbers]
     assert rests.to_pylist() == [number % divisor for number in numbers]
@@ -191,3 +189,25 @@ def test_a_result_that_does_not_fit_is_as_wide_as_its_type_from_then_on():
         product, total = program.run(batch, [0, 1])
         assert (product.type, total.type) == (PRODUCT, pa.decimal64(18, 2))
         assert product.to_pylist() == [D(6)] * 1999 + [last]
+
+
+def test_programs_keep_vectors_of_runs_within_a_limit_and_drop_their_own():
+    """Each keeps the vectors of its last run for the next one; of all together there is a limit."""
+    batch = columns(pa.array([D(1)], pa.decimal128(37, 0)), pa.array([D(2)], pa.decimal128(37, 0)))
+
+    def program():
+        steps = [("add", 2, 0, 1, -1, -1)]
+        return VectorProgram(["decimal"] * 400, [0, 1], [], steps, [(2, pa.decimal128(38, 0))])
+
+    programs, kept = [], []
+    for _ in range(8):
+        programs.append(program())
+        for _ in range(2):
+            (found,) = programs[-1].run(batch)
+            assert found.to_pylist() == [D(3)]
+        kept.append(spare_bytes())
+    assert 0 < max(kept) <= 16 << 20
+    assert min(kept) < max(kept)
+    last = spare_bytes()
+    programs.pop()
+    assert spare_bytes() < last

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engine.graph.source_spec import ColumnStatistics, SourceSplit
-from engine.parquet.kept_samples import KeptFindings, KeptSamples
+from engine.graph.source_spec import SourceSplit
+from engine.parquet.kept_samples import KeptSamples
 
 GROUP = SourceSplit("a.parquet", 0, 1, 800)
 
@@ -48,27 +48,3 @@ def test_what_was_used_least_recently_goes_and_wide_columns_are_not_kept() -> No
     for _ in range(2):
         wide.rows(GROUP, 1, 100_000, ["w"], reader)
     assert [columns for _, columns in reader.asked[4:]] == [["w"], ["w"]]
-
-
-@pytest.mark.parametrize(("bytes_max", "asked_again"), [(1 << 20, 0), (2000, 40)])
-def test_findings_that_have_room_are_found_once(bytes_max: int, asked_again: int) -> None:
-    kept = KeptFindings[ColumnStatistics](bytes_max)
-    asked: list[int] = []
-
-    def finding(number: int) -> ColumnStatistics:
-        asked.append(number)
-        return ColumnStatistics(float(number), heavy_keys=(("x" * 50, 0.5),))
-
-    for _ in range(2):
-        for number in range(40):
-            found = kept.of((GROUP, number), lambda number=number: finding(number))
-            assert found.distinct_count == number
-            assert kept._bytes <= bytes_max
-    assert len(asked) == 40 + asked_again
-
-
-def test_a_finding_larger_than_the_room_is_returned_and_not_kept() -> None:
-    kept = KeptFindings[ColumnStatistics](500)
-    large = ColumnStatistics(heavy_keys=(("x" * 500, 0.5),))
-    assert kept.of("a", lambda: large) is large
-    assert (len(kept._found), kept._bytes) == (0, 0)

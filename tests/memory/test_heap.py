@@ -1,6 +1,7 @@
 """What the engine leaves behind in whose process: nothing in a user's, variables and a frozen heap in its own."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -52,6 +53,15 @@ def test_arrow_takes_its_memory_from_jemalloc_where_the_engine_comes_first():
     assert run(script + "print(json.dumps(pa.default_memory_pool().backend_name))") == "jemalloc"
     script = "import json, pyarrow as pa\nfrom engine import Environment\n"
     assert run(script + "print(json.dumps(pa.default_memory_pool().backend_name))") != "jemalloc"
+
+
+def test_arrows_allocator_has_an_arena_for_each_processor_and_knows_all_that_it_is_told():
+    told = heap.worker_variables()
+    told["JE_ARROW_MALLOC_CONF"] += ",stats_print:true"
+    script = "import pyarrow as pa\npa.allocate_buffer(100, memory_pool=pa.jemalloc_memory_pool())"
+    done = subprocess.run([sys.executable, "-c", script], env=told, capture_output=True, text=True, check=True)
+    assert "Invalid conf" not in done.stderr
+    assert f"opt.narenas: {len(os.sched_getaffinity(0))}\n" in done.stderr
 
 
 def test_what_the_user_has_chosen_stays(monkeypatch):

@@ -13,11 +13,23 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Final
 
 from engine.lowering.logical_node import LogicalNode
 
 COUNT_MAX: Final = 128
+
+
+@dataclass
+class Repeats:
+    """Whether a statement would be bound alike if it were asked again: it takes no part in chance or in time."""
+
+    is_sure: bool = True
+
+    def end(self) -> None:
+        """Say that it would not."""
+        self.is_sure = False
 
 
 class KeptStatements:

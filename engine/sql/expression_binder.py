@@ -40,7 +40,7 @@ from engine.sql.nested_values import as_json, json_part, map_of
 from engine.sql_values.casts import cast, text_as
 from engine.sql_values.constants import computed, is_constant, is_null, scalar_of
 from engine.sql_values.data_types import arrow_type, shown_type
-from engine.sql_values.function_calls import OF_UNITS
+from engine.sql_values.function_calls import OF_UNITS, row_of
 from engine.sql_values.list_functions import LIST_FUNCTIONS
 from engine.sql_values.operators import bits, calculated, chosen_by, compared, fitted, is_text, joined_texts, truth
 from engine.sql_values.spans import interval_of
@@ -315,6 +315,8 @@ class Expressions:
             given = [as_json(one) for one in given]
         if name in OF_UNITS and len(given) == 3 and isinstance(given[0], exp.Column | exp.Var):
             given = [exp.Literal.string(given[0].name), *given[1:]]
+        if name not in self.frame.session.functions and name not in LAMBDA_NAMES:
+            row_of(name, self.frame.session.functions)  # before its arguments, which may be wrong for another reason
         return called(self, name, self.all(given))
 
     def _extract(self, node: exp.Extract) -> Expr:

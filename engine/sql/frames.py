@@ -23,6 +23,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from engine.api.data_set import DataSet
+from engine.api.kept_statements import Repeats
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import col
 from engine.column_expressions.udfs import Udf
@@ -49,17 +50,6 @@ class Bound(NamedTuple):
     columns: tuple[str, ...]
     names: tuple[str, ...]
     carried: Mapping[str, str] = {}
-
-
-@dataclass
-class Repeats:
-    """Whether a statement would be bound alike if it were asked again: it takes no part in chance or in time."""
-
-    is_sure: bool = True
-
-    def end(self) -> None:
-        """Say that it would not."""
-        self.is_sure = False
 
 
 @dataclass(frozen=True)

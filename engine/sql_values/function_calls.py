@@ -106,16 +106,21 @@ class Row(NamedTuple):
     over_nulls: bool = False
 
 
+def row_of(name: str, others: Iterable[str] = ()) -> Row:
+    """Return the row of a function. Raises: PlanError, NotYetSupportedError, for a name that none has."""
+    if name in _ROWS:
+        return _ROWS[name]
+    if name in REFUSED:
+        raise NotYetSupportedError(f"the function {name}(); {REFUSED[name]}")
+    raise PlanError(f"no function {name}{did_you_mean(name, (*others, *FUNCTION_NAMES, *_ROWS))}")
+
+
 def called(known: Known, name: str, given: list[Expr], others: Iterable[str] = ()) -> Expr:
     """Return a call. Raises: PlanError for a name or arguments that no function has.
 
     others: further names that may be meant.
     """
-    row = _ROWS.get(name)
-    if row is None:
-        if name in REFUSED:
-            raise NotYetSupportedError(f"the function {name}(); {REFUSED[name]}")
-        raise PlanError(f"no function {name}{did_you_mean(name, (*others, *FUNCTION_NAMES, *_ROWS))}")
+    row = row_of(name, others)
     if not row.least <= len(given) <= row.most:
         raise PlanError(f"{name}() has {len(given)} arguments here and takes {_counts(row)}")
     types = [known.type_of(one) for one in given]

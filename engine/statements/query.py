@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
+from engine.api.kept_statements import Repeats
 from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.dialects.clauses import check_clauses
 from engine.dialects.excerpts import with_excerpts
@@ -30,7 +31,7 @@ from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden, placed_store_errors
 from engine.lowering.logical_node import reachable
 from engine.sql.expression_binder import Expressions
-from engine.sql.frames import Context, Repeats, Session
+from engine.sql.frames import Context, Session
 from engine.sql.query_binder import bind_query, data_set_of
 from engine.statements import statements as kinds
 from engine.statements.attached import attached_rows, changing_table, delta_rows, is_delta, renew

@@ -35,7 +35,7 @@ from engine.api.kept_statements import KeptStatements
 from engine.api.planning import analyzed_plan, as_files_are_now, explain_plan
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
-from engine.api.results import check_visible, is_sorted, read_parts
+from engine.api.results import check_visible, handed_table, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
 from engine.api.uncaught_errors import report_uncaught
 from engine.api.unwritten_outputs import UNWRITTEN
@@ -44,6 +44,7 @@ from engine.client.termination import uninterrupted
 from engine.column_expressions.other_names import ON_ENVIRONMENTS, HasOtherNames
 from engine.column_expressions.udfs import Udf, udf
 from engine.column_expressions.written_places import placed_errors
+from engine.commit.handed_target import HandedResult
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
@@ -324,8 +325,13 @@ class Environment(SourceCalls, HasOtherNames):
     def run_to_table(self, node: LogicalNode) -> pa.Table:
         """Run what a node needs and return its rows (DataSet.collect and its siblings call this)."""
         folder = self.new_folder("result")
+        place = os.fspath(folder)
         try:
-            self.run_to_sink(node, SinkSpec("arrow", os.fspath(folder)), "collect")
+            if executor_of(self._target).is_in_process:
+                with HandedResult(place) as handed:
+                    self.run_to_sink(node, SinkSpec("handed", place), "collect")
+                    return handed_table(handed, node.schema)
+            self.run_to_sink(node, SinkSpec("arrow", place), "collect")
             check_visible(folder, "a result")
             return read_parts(folder, node.schema)
         finally:

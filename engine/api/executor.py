@@ -33,6 +33,11 @@ class Executor(Protocol):
         ...
 
     @property
+    def is_in_process(self) -> bool:
+        """Whether all tasks run in this process, and may hand their rows to it."""
+        ...
+
+    @property
     def takes_said(self) -> bool:
         """Whether plans are to have operators as users said them beside their lowered forms."""
         ...

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from unicodedata import combining, east_asian_width
 
 import pyarrow as pa
 
-from engine.connectors.arrow_files import arrow_parts
+from engine.commit.handed_target import HandedResult
+from engine.connectors.arrow_files import arrow_batches, arrow_parts
+from engine.connectors.handed_writer import handed_batches
 from engine.errors import ResourceError
-from engine.files.native_files import mapped_file, native_file
 from engine.functions.row import Row, row_class
 from engine.graph.plan import Sort
 from engine.lowering.logical_node import LogicalNode
@@ -23,11 +24,9 @@ from engine.records.python_values import shown_value
 from engine.records.value_reader import python_values
 from engine.shown_html import note_html, table_html
 from engine.shown_text import shown_line
-from engine.storage.file_systems import is_folder, size_of
+from engine.storage.file_systems import is_folder
 
 _CELL_MAX = 40
-#: parts of so many bytes are mapped, not copied; their room on disk is freed with the table
-MAPPED_BYTES_MIN: Final = 1 << 20
 
 
 def check_visible(folder: Path, what: str) -> None:
@@ -41,12 +40,13 @@ def check_visible(folder: Path, what: str) -> None:
 
 def read_parts(folder: Path, schema: pa.Schema) -> pa.Table:
     """Return the rows of the Arrow parts of a folder, in the order of their numbers."""
-    batches: list[pa.RecordBatch] = []
-    for part in arrow_parts(os.fspath(folder)):
-        open_part = mapped_file if size_of(part) >= MAPPED_BYTES_MIN else native_file
-        with open_part(part) as file, pa.ipc.open_file(file) as reader:
-            batches += [reader.get_batch(index) for index in range(reader.num_record_batches)]
+    batches = [batch for part in arrow_parts(os.fspath(folder)) for batch in arrow_batches(part)]
     return pa.Table.from_batches(batches, schema=schema)
+
+
+def handed_table(result: HandedResult, schema: pa.Schema) -> pa.Table:
+    """Return the rows that a job in this process has left for its client."""
+    return pa.Table.from_batches([batch for part in result.parts for batch in handed_batches(part)], schema=schema)
 
 
 def is_sorted(node: LogicalNode) -> bool:

@@ -7,6 +7,7 @@
     targets.py        the registry of targets
     decision.py       Decision: which attempts' files are the output, as JSON
     beside_target.py  BesideTarget: what targets have in common that stage in a folder beside the output
+    handed_target.py  HandedTarget: rows that tasks hand to a client in their own process
     publish.py        publish: each decided output by its target; every step can be repeated
     result_record.py  JobResultRecord: how a job ended
 

@@ -45,6 +45,9 @@ class OutputTarget(ABC):
     #: bytes after which the next file begins in any case; 0: a file may have any size
     file_bytes_max: ClassVar[int] = 0
 
+    #: flag of targets whose steps wait for nothing, neither a disk nor another process
+    is_at_once: ClassVar[bool] = False
+
     # ---- before the job
 
     @abstractmethod

@@ -24,6 +24,7 @@ from engine.storage.file_systems import file_system_of
 GROUP: Final = "drey.targets"
 #: name of a target: module, class
 TARGET_PLACES: Final = {
+    "handed": ("engine.commit.handed_target", "HandedTarget"),
     "folder": ("engine.commit.folder_target", "FolderTarget"),
     "iceberg": ("engine.iceberg_tables.iceberg_target", "IcebergTarget"),
     "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),

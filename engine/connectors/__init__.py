@@ -24,6 +24,7 @@ records_layout.py      in which order its rows are proven to lie
 sink_writer.py         the interface of writers, ``open_sink_writer``
 checked_texts.py       texts that are added to files are to be of the type that these are read as
 partition_runs.py      where one partition of an output ends, and the folder of each
+handed_writer.py       rows for a client in the same process
 stream_writer.py       rows for a client that takes them while the job runs
 discard_writer.py      no rows at all, for jobs that are measured
 """

@@ -14,11 +14,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from engine.files.native_files import mapped_file
+from engine.files.native_files import mapped_file, native_file
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, SourceSplit, SourceStatistics
 from engine.statistics.column_statistics import SpreadSample, sample_statistics
-from engine.storage.file_systems import file_system_of
+from engine.storage.file_systems import file_system_of, size_of
 
+#: parts of so many bytes are mapped, not copied; their room on disk is freed with the table
+MAPPED_BYTES_MIN: Final = 1 << 20
 #: a split has as many batches as come to it
 _SPLIT_BYTES: Final = 4 << 20
 #: batches that are sampled
@@ -29,6 +31,14 @@ def arrow_parts(folder: str) -> list[str]:
     """Return the parts in a folder, in the order of their names."""
     entries = file_system_of(folder).entries(folder)
     return sorted(each.path for each in entries if each.name.startswith("part-") and each.name.endswith(".arrow"))
+
+
+def arrow_batches(path: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a part."""
+    open_part = mapped_file if size_of(path) >= MAPPED_BYTES_MIN else native_file
+    with open_part(path) as file, pa.ipc.open_file(file) as reader:
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
 
 
 def arrow_files_source(

@@ -1,4 +1,4 @@
-"""ArrowFormat, ArrowSink: Arrow data of the client's process, and rows that it takes when a job has ended.
+"""ArrowFormat, ArrowSink, HandedSink: Arrow data of the client's process, and rows that it takes when a job has ended.
 
 Held by: tests/formats/test_registry.py
 """
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from engine.commit.output_target import OutputTarget
+from engine.commit.targets import target_named
 from engine.files.file_stamps import file_stamps
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import Origin, SourceFormat
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.connectors.arrow_writer import ArrowWriter
+    from engine.connectors.handed_writer import HandedWriter
 
 #: bytes of all columns that are read for a sample
 _SAMPLE_BYTES: Final = 32 << 20
@@ -69,3 +72,22 @@ class ArrowSink(SinkFormat):
         from engine.connectors.arrow_writer import ArrowWriter
 
         return ArrowWriter(schema, path)
+
+
+class HandedSink(SinkFormat):
+    """Rows that a client in the same process takes."""
+
+    name = "handed"
+    extension = "arrow"
+    is_passing = True
+    is_of_client = True
+
+    def target(self, spec: SinkSpec) -> OutputTarget:
+        """Return the entry of results in memory."""
+        return target_named("handed")
+
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> HandedWriter:
+        """Return the writer of an attempt."""
+        from engine.connectors.handed_writer import HandedWriter
+
+        return HandedWriter(schema, path)

@@ -62,6 +62,7 @@ SINK_PLACES: Final = {
     "ipc_stream": ("engine.connectors.block_format", "IpcStreamSink"),
     "orc": ("engine.connectors.block_format", "OrcSink"),
     "arrow": ("engine.connectors.arrow_format", "ArrowSink"),
+    "handed": ("engine.connectors.arrow_format", "HandedSink"),
     "stream": ("engine.connectors.passing_format", "StreamSink"),
     "discard": ("engine.connectors.passing_format", "DiscardSink"),
     "database": ("engine.databases.database_sink", "DatabaseSink"),

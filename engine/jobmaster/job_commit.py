@@ -184,6 +184,11 @@ class JobCommit:
         return published
 
     @property
+    def is_at_once(self) -> bool:
+        """Whether outputs are prepared and published without waiting for anything."""
+        return self.records_at_once and all(target_named(each.target).is_at_once for each in self._by_name.values())
+
+    @property
     def records_at_once(self) -> bool:
         """Whether ``record`` takes no time."""
         return not self._storage.takes_time

@@ -56,7 +56,7 @@ class OutputSteps:
         """Make room for the outputs, and hold the states of what is read."""
         try:
             if known is None:
-                staging = await self._ask_storage(self.commit.prepare)
+                staging = await self._ask_outputs(self.commit.prepare)
             else:
                 staging = known
                 await self._ask_storage(lambda: self.commit.adopt(known))
@@ -75,7 +75,7 @@ class OutputSteps:
         await self._journal.flush()
         try:
             if isinstance(what, Commit):
-                published = await self._ask_storage(lambda: self.commit.commit(what.staged))
+                published = await self._ask_outputs(lambda: self.commit.commit(what.staged))
             else:
                 published = await self._ask_storage(lambda: self.commit.publish_again(what.decision))
         except FencedError as error:
@@ -118,6 +118,10 @@ class OutputSteps:
     def _counted(self, work: Callable[[], T]) -> T:
         with counted(self.traffic), in_job(str(self._job_id)):
             return work()
+
+    async def _ask_outputs(self, work: Callable[[], T]) -> T:
+        """Do at once what waits for nothing, and all else as ``_ask_storage`` does."""
+        return self._counted(work) if self.commit.is_at_once else await self._ask_storage(work)
 
     async def _ask_storage(self, work: Callable[[], T]) -> T:
         """Do what may be done twice, again and again while the storage does not answer."""

@@ -73,6 +73,7 @@ class ClusterExecutor:
 
     is_dry = False
     keeps_jobs = True
+    is_in_process = False
     takes_said = False
 
     def __init__(self) -> None:

@@ -55,6 +55,7 @@ class LocalExecutor:
 
     is_dry = False
     keeps_jobs = True
+    is_in_process = True
     takes_said = False
 
     def release(self, configuration: Configuration) -> None:
@@ -119,6 +120,7 @@ class ExplainExecutor(LocalExecutor):
 
     is_dry = True
     keeps_jobs = False
+    is_in_process = True
     takes_said = False
 
     def __init__(self, *, in_short: bool) -> None:

@@ -79,6 +79,7 @@ class SparkExecutor:
 
     is_dry = False
     keeps_jobs = False
+    is_in_process = False
     takes_said = True
 
     def release(self, configuration: Configuration) -> None:

@@ -13,6 +13,7 @@ from engine.graph.plan import Sink
 class RecordingExecutor:
     is_dry = False
     keeps_jobs = False
+    is_in_process = False
     takes_said = False
 
     def __init__(self):

@@ -10,9 +10,10 @@ import pytest
 
 from engine.api import executor as executors
 from engine.api.environment import Environment
-from engine.api.results import MAPPED_BYTES_MIN, format_table, read_parts, table_to_rows
+from engine.api.results import format_table, read_parts, table_to_rows
 from engine.column_expressions.expressions import col, count
 from engine.config.command_line import CommandLine, install_command_line
+from engine.connectors.arrow_files import MAPPED_BYTES_MIN
 from engine.connectors.arrow_writer import ArrowWriter
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, ResourceError
 from engine.graph.plan import Source

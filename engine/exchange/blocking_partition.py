@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from engine.exchange.ready_queue import ReadyQueue
     from engine.exchange.subpartition_view import SubpartitionView
     from engine.graph.deployment import ResultPartitionDescriptor
+    from engine.ids import ResultPartitionId
 
 
 class PartitionFileSpace(Protocol):
@@ -61,10 +62,10 @@ class BlockingPartition(PagePartition):
         self.total_buffers = 0
         self.total_bytes = 0
         self.rows = 0
-        self._space = space
         stored_count = 1 if descriptor.partitioner.kind == "BROADCAST" else descriptor.subpartition_count
         self._stored_bytes = array("Q", bytes(8 * stored_count))
-        self.data = BlockingData(len(self._stored_bytes), self._new_file)
+        # Not a method: data that knows its partition would be garbage for the collector, with all that the task made.
+        self.data = BlockingData(stored_count, functools.partial(_new_file, descriptor.id, space, stored_count))
         pool.set_owner(self._release_memory)
 
     @property
@@ -131,13 +132,14 @@ class BlockingPartition(PagePartition):
         self.check_view(subpartition_index, part)
         return self.data.open_view(min(subpartition_index, self.stored_count - 1), listener, channel, disk, part)
 
-    def _new_file(self) -> PartitionFile:
-        if self._space is None:
-            raise SpillError(f"partition {self.id} has nowhere to spill to")
-        other_path = functools.partial(self._space.partition_path, f"{self.id}.shuffle.data")
-        return PartitionFile(other_path(), partition_identity(self.id), self.stored_count, other_path)
-
     def _release_memory(self, _count: int) -> None:
         """Spill because another pool needs the buffers. Its owner sees no error: that comes with our own next spill."""
         with contextlib.suppress(SpillError, PartitionReleasedError):
             self.data.spill()
+
+
+def _new_file(partition: ResultPartitionId, space: PartitionFileSpace | None, stored_count: int) -> PartitionFile:
+    if space is None:
+        raise SpillError(f"partition {partition} has nowhere to spill to")
+    other_path = functools.partial(space.partition_path, f"{partition}.shuffle.data")
+    return PartitionFile(other_path(), partition_identity(partition), stored_count, other_path)

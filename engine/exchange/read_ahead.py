@@ -124,7 +124,7 @@ class ReadAhead:
             must_close = is_first and not self._is_loading
         _recycle(elements)
         if must_close:
-            self._close()
+            self._end()
 
     def _load_more(self) -> None:
         if self._disk is None:
@@ -155,8 +155,23 @@ class ReadAhead:
                 self._is_ended = not loaded
         if is_released:
             _recycle(loaded)
-            self._close()
+            self._end()
         return True
+
+    def _end(self) -> None:
+        """Forget the view, too: both know each other, and would be garbage that is collected."""
+        close = self._close
+        self._load = self._load_at_once = _no_elements
+        self._notify = self._close = _nothing
+        close()
+
+
+def _no_elements() -> Sequence[Element]:
+    return ()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _recycle(elements: Sequence[Element] | deque[Element]) -> None:

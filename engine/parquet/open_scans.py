@@ -1,9 +1,9 @@
 """OpenScans: the files that a reader has open, one that is read now, and of stores those that are fetched ahead.
 
-    scans = OpenScans(memory, new_scan)
+    scans = OpenScans(memory)
     for split in scans.ahead_of(splits, prepare): ...   the next ones are prepared meanwhile (``read_ahead``)
-    scans.fetch(scans.planned(path), splits)            in ``prepare``: what reading their row groups needs
-    scans.of(path)                                      the scan of a file, in place of the one before
+    scans.fetch(scans.planned(path, open_scan), splits) in ``prepare``: what reading their row groups needs
+    scans.of(path, open_scan)                           the scan of a file, in place of the one before
     scans.close_file()  scans.close()
 
 Held by: tests/storage/test_read_ahead.py
@@ -23,9 +23,8 @@ from engine.parquet.scan_memory import ScanMemory
 class OpenScans:
     """See the module's text. Thread: the task's, but for ``fetch`` and ``planned``."""
 
-    def __init__(self, memory: ScanMemory, new_scan: Callable[[str], FileScan]) -> None:
+    def __init__(self, memory: ScanMemory) -> None:
         self._memory = memory
-        self._new_scan = new_scan
         self._ahead: ReadAhead | None = None
         #: The scan of the file that is open.
         self._scan: FileScan | None = None
@@ -41,10 +40,10 @@ class OpenScans:
         """Whether nothing is to be fetched any more."""
         return self._ahead is None or self._ahead.is_ended
 
-    def planned(self, path: str) -> FileScan:
+    def planned(self, path: str, open_scan: Callable[[str], FileScan]) -> FileScan:
         """Return the scan of a file that is read later. Thread: any. Raises what opening does."""
         assert self._ahead is not None
-        return self._ahead.scan(path, self._new_scan)
+        return self._ahead.scan(path, open_scan)
 
     def fetch(self, scan: FileScan, pieces: Sequence[SourceSplit]) -> None:
         """Fetch what reading row groups needs. Thread: any."""
@@ -54,11 +53,11 @@ class OpenScans:
                 if not self.is_ended and scan.may_have(group):
                     scan.fetch_ahead(group)
 
-    def of(self, path: str) -> FileScan:
+    def of(self, path: str, open_scan: Callable[[str], FileScan]) -> FileScan:
         """Return the scan of a file; another one that is open is closed before."""
         if self._scan is None or self._scan.path != path:
             self.close_file()
-            self._scan = self._new_scan(path) if self._ahead is None else self._ahead.scan(path, self._new_scan)
+            self._scan = open_scan(path) if self._ahead is None else self._ahead.scan(path, open_scan)
         return self._scan
 
     def close_file(self) -> None:

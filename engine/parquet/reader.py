@@ -65,7 +65,7 @@ class ParquetReader:
         #: The splits that it reads, which may be others than its own.
         self._taken_splits: Iterator[SourceSplit] = iter(splits)
         self._memory = ScanMemory(new_space)
-        self._scans = OpenScans(self._memory, self._new_scan)
+        self._scans = OpenScans(self._memory)
         #: Small files that were read ahead, by path and row groups.
         self._small: dict[tuple[str, tuple[int, ...]], SmallFile | None] = {}
         #: The types of the rows of the small file that was read last.
@@ -119,7 +119,7 @@ class ParquetReader:
         first.test.is_dropping = False
         for path in dict.fromkeys(split.path for split in self._splits):
             with named_errors(f"file {path}"):
-                yield from self._scans.of(path).look_ahead(first)
+                yield from self._scans.of(path, self._new_scan).look_ahead(first)
         first.test.keys.settle()
         first.test.is_dropping = True
 
@@ -179,10 +179,10 @@ class ParquetReader:
             self._small[split.path, groups] = found
             if found is not None:
                 return
-        self._scans.fetch(self._scans.planned(split.path), [split])
+        self._scans.fetch(self._scans.planned(split.path, self._new_scan), [split])
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        scan = self._scans.of(split.path)
+        scan = self._scans.of(split.path, self._new_scan)
         scan.add(split)
         for group in range(split.start, split.end):
             if not scan.may_have(group):

@@ -86,7 +86,7 @@ class TableScan:
         self._plan = plan
         self._errors = errors
         self._memory = ScanMemory(new_space)
-        self._scans = OpenScans(self._memory, self._new_scan)
+        self._scans = OpenScans(self._memory)
         self.bytes_read = 0
         self.pruned_groups = 0
 
@@ -99,7 +99,7 @@ class TableScan:
         if file_system_of(first.path).objects is not None:
             splits = self._scans.ahead_of(splits, self._prepare)
         for split in splits:
-            scan = self._scans.of(split.path)
+            scan = self._scans.of(split.path, self._new_scan)
             for piece in _runs(split.path, scan.groups_of(split)):
                 scan.add(piece)
                 for group in range(piece.start, piece.end):
@@ -118,7 +118,7 @@ class TableScan:
     def _prepare(self, split: SourceSplit) -> None:
         """Fetch what reading a split needs. Thread: any."""
         if not self._scans.is_ended:
-            scan = self._scans.planned(split.path)
+            scan = self._scans.planned(split.path, self._new_scan)
             self._scans.fetch(scan, _runs(split.path, scan.groups_of(split)))
 
     def _new_scan(self, path: str) -> FileScan:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -179,9 +178,9 @@ class Frame:
         self._called: dict[Expression, str] = {}
         self._types: dict[int, tuple[Any, pa.DataType]] = {}
 
-    @cached_property
+    @property
     def binder(self) -> Binder:
-        """The binder of its expressions."""
+        """The binder of its expressions, which knows the frame: kept there it would be garbage that is collected."""
         return self.session.expressions(self)
 
     def unique(self, name: str) -> str:

@@ -80,7 +80,9 @@ class _Select:
             self._filter(having.this, "HAVING")
         columns = self._values()
         self._qualified(columns)
-        return self._last_steps(columns)
+        found = self._last_steps(columns)
+        frame.grouping = None  # it knows the frame: together they would be garbage that is collected
+        return found
 
     # list of SELECT --------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ unread_files.py        very many files, of which a filter may leave a few: foote
 footers.py             one footer for all readers of a file, once it is known to be none that pyarrow ends the process
                        for (footer_check.pyx)
 row_group_bounds.py    row groups that a filter leaves, by what footers say of their values
+kept_answers.py        what both say of a predicate, kept for the next scans of a file
 page_bounds.py         rows that it leaves by what the file says of pages (page_index.pyx, row_ranges.py), and values
                        that row groups do not have (split_block_filter.pyx)
 top_groups.py          row groups that may have rows among the first n

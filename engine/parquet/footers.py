@@ -21,6 +21,7 @@ Thread: any.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import weakref
 from collections import OrderedDict
@@ -101,6 +102,8 @@ class _Kept(NamedTuple):
     """A footer with what was found out about its file."""
 
     footer: pq.FileMetaData
+    #: number that no other one has
+    number: int
     #: the coded columns, by those that were asked for
     coded: dict[frozenset[str], list[str]]
     groups: KnownGroups
@@ -112,13 +115,16 @@ class _Kept(NamedTuple):
     schemas: dict[frozenset[str] | None, pa.Schema]
 
 
+_numbers: Final = itertools.count()
+
+
 def _kept_bytes_max() -> int:
     """Return the bytes of the kept footers."""
     return max(_KEPT_BYTES_MIN, min(_KEPT_BYTES_MAX, int(process_budget.limit(Kind.ARROW) * _KEPT_PART)))
 
 
 def _new(footer: pq.FileMetaData) -> _Kept:
-    return _Kept(footer, {}, KnownGroups({}, {}, {}), {}, {}, {})
+    return _Kept(footer, next(_numbers), {}, KnownGroups({}, {}, {}), {}, {}, {})
 
 
 class _KeptFooters:
@@ -156,9 +162,12 @@ class _KeptFooters:
 
     def of(self, footer: pq.FileMetaData) -> _Kept:
         """Return the entry of a footer; an empty one where it is not kept."""
+        return self.found(footer) or _new(footer)
+
+    def found(self, footer: pq.FileMetaData) -> _Kept | None:
+        """Return the entry of a footer; None where it is not kept."""
         with self._lock:
-            known = (kept for kept in reversed(self._found.values()) if kept.footer is footer)
-            return next(known, _new(footer))
+            return next((kept for kept in reversed(self._found.values()) if kept.footer is footer), None)
 
     def groups_of(self, footer: pq.FileMetaData) -> KnownGroups:
         """Return the known row groups of a footer; a surplus is dropped, except for current readers."""
@@ -216,6 +225,12 @@ def known_groups(footer: pq.FileMetaData) -> KnownGroups:
     What a reader adds is known to later ones where the footer is kept. A file with such a footer has not changed.
     """
     return _kept.groups_of(footer)
+
+
+def kept_number(footer: pq.FileMetaData) -> int | None:
+    """Return the number of a footer that is kept, which no other one has; None where it is not kept."""
+    kept = _kept.found(footer)
+    return None if kept is None else kept.number
 
 
 def known_bounds(footer: pq.FileMetaData) -> dict[str, GroupBounds]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from engine.expressions.literals import literal_scalar
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of, conjuncts
 from engine.parquet.footers import arrow_schema, known_places, raw_footer
 from engine.parquet.index_reads import IndexReads
+from engine.parquet.kept_answers import kept_answer
 from engine.parquet.page_index import IndexPlaces, PagePlaces, column_index, index_places, page_places
 from engine.parquet.pages import flat_leaves
 from engine.parquet.row_group_bounds import as_bounds
@@ -100,6 +101,11 @@ class PageIndexes:
 
     def possible_rows(self, group: int, predicate: Expression, schema: pa.Schema) -> Ranges | None:
         """Return the rows of a row group that pages leave for a predicate; None: all, or nothing is known."""
+        return kept_answer(
+            self._footer, group, predicate, schema, partial(self._examined_rows, group, predicate, schema)
+        )
+
+    def _examined_rows(self, group: int, predicate: Expression, schema: pa.Schema) -> Ranges | None:
         row_count = self._footer.row_group(group).num_rows
         found: Ranges = [(0, row_count)]
         floats = {field.name for field in schema if pa.types.is_floating(field.type)}

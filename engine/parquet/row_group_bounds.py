@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from engine.formats.split_pruning import possible_rows
 from engine.graph.expression import Expression, columns_of
 from engine.parquet.footers import GroupBounds, arrow_schema, known_bounds
+from engine.parquet.kept_answers import kept_answer
 from engine.parquet.pages import flat_leaves
 from engine.records.adaptive_key_filter import AdaptiveKeyFilter
 from engine.records.arrow_functions import pc
@@ -52,10 +53,12 @@ def possible_groups(
         predicate: over columns of the schema.
         schema: that rows of the file have in the engine; the file's own types may be narrower.
     """
-    if not groups:
-        return []
-    possible = possible_rows(bounds_of(footer, groups, columns_of(predicate), schema), predicate, schema)
-    return [group for group, is_possible in zip(groups, possible.to_pylist(), strict=True) if is_possible]
+
+    def examined() -> list[int]:
+        possible = possible_rows(bounds_of(footer, groups, columns_of(predicate), schema), predicate, schema)
+        return [group for group, is_possible in zip(groups, possible.to_pylist(), strict=True) if is_possible]
+
+    return list(kept_answer(footer, tuple(groups), predicate, schema, examined)) if groups else []
 
 
 def matched_groups(

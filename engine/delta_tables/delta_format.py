@@ -59,7 +59,7 @@ class DeltaFormat(SourceFormat[FormatSource]):
         return msgspec.structs.replace(found, spec=kept_files(spec))
 
     def stamps(self, spec: FormatSource) -> Hashable | None:
-        """Return the same stamp always: the files of a version never change."""
+        """Return nothing that could differ: the files of a version never change."""
         return ()
 
     def bounds(self, spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:

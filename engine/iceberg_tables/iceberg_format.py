@@ -34,7 +34,7 @@ class IcebergFormat(SourceFormat[FormatSource]):
     modules = ("engine.iceberg_tables.iceberg_reader",)
 
     def stamps(self, spec: FormatSource) -> Hashable | None:
-        """Return the same stamp always: the files of a version never change."""
+        """Return nothing that could differ: the files of a version never change."""
         return ()
 
     def bounds(self, spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:

@@ -29,5 +29,6 @@ expression sees a row that it would not have seen before, unless it cannot raise
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
     shared_totals.py        aggregates without keys over the same rows are computed at once
     sort_elimination.py     sorts whose order has no effect are removed
+    totals_of_parts.py      aggregates without keys over parts of the same rows are computed at once, under conditions
     window_top.py           a filter on a ranking says which rows of each group are enough
 """

@@ -13,6 +13,8 @@ a union differs in the same way, or none does.
 
 It pays where reading the sources again costs more than keeping the groups (costs of ``shared_scans``).
 
+Comparisons are for ``totals_of_parts``, too.
+
 Held by: tests/sql/test_shared_groups.py
 """
 
@@ -55,40 +57,44 @@ _KEPT_SIDES: Final = {
 }
 
 
-class _Difference(NamedTuple):
+class Difference(NamedTuple):
     """The filters in which two results differ, in names of the first one."""
 
     own: tuple[Expression, ...]
     other: tuple[Expression, ...]
 
-    def named(self, names: dict[str, str]) -> _Difference | None:
+    def named(self, names: dict[str, str]) -> Difference | None:
         """Return the filters in other names; None where a column has none."""
         columns = {name for part in (*self.own, *self.other) for name in columns_of(part)}
         if not columns <= names.keys():
             return None
         mapping = {name: ColumnRef(names[name]) for name in columns}
         own, other = ([substitute(part, mapping) for part in parts] for parts in self)
-        return _Difference(tuple(own), tuple(other))
+        return Difference(tuple(own), tuple(other))
 
 
-class _Equal(NamedTuple):
+class Equal(NamedTuple):
     """Two equal results: what columns of the second one are called in the first, and the difference."""
 
     names: dict[str, str]
-    difference: _Difference | None
+    difference: Difference | None
 
 
-class _Comparison(msgspec.Struct):
-    """The way down through two results; ``filters`` are those of the first that differ, with the parts in common."""
+class Comparison(msgspec.Struct):
+    """The way down through two results; ``filters`` are those of the first that differ, with the parts in common.
+
+    ``common``: parts of filters of the first that others have in common with both; none else are looked at as such.
+    """
 
     plan: LogicalPlan
-    filters: dict[int, tuple[tuple[Expression, ...], _Difference]] = msgspec.field(default_factory=dict)
+    filters: dict[int, tuple[tuple[Expression, ...], Difference]] = msgspec.field(default_factory=dict)
+    common: dict[int, tuple[Expression, ...]] = {}
 
-    def equal(self, one: PlanNode, other: PlanNode) -> _Equal | None:
+    def equal(self, one: PlanNode, other: PlanNode) -> Equal | None:
         """Return the mapping between two equal results, None where they differ; projections may rename columns."""
         if one.id == other.id:
-            return _Equal({name: name for name in one.schema.names}, None)
-        (base, own), (other_base, others) = self._behind(one), self._behind(other)
+            return Equal({name: name for name in one.schema.names}, None)
+        (base, own), (other_base, others) = self.behind(one), self.behind(other)
         found = self._equal_operators(base, other_base)
         if found is None:
             return None
@@ -96,7 +102,7 @@ class _Comparison(msgspec.Struct):
         called = {name: named.get(found.names.get(behind, "")) for name, behind in others.items()}
         return _carried({name: one for name, one in called.items() if one is not None}, found.difference, named)
 
-    def _behind(self, node: PlanNode) -> tuple[PlanNode, dict[str, str]]:
+    def behind(self, node: PlanNode) -> tuple[PlanNode, dict[str, str]]:
         """Return the node below projections that choose and rename columns, and the columns' names there."""
         names = {name: name for name in node.schema.names}
         while isinstance(node.operator, Project) and not node.name and node.parallelism is None:
@@ -108,9 +114,9 @@ class _Comparison(msgspec.Struct):
             node = self.plan.node(node.inputs[0])
         return node, names
 
-    def _equal_operators(self, one: PlanNode, other: PlanNode) -> _Equal | None:
+    def _equal_operators(self, one: PlanNode, other: PlanNode) -> Equal | None:
         if one.id == other.id or (isinstance(one.operator, Source) and one.operator == other.operator):
-            return _Equal({name: name for name in one.schema.names}, None) if one.schema == other.schema else None
+            return Equal({name: name for name in one.schema.names}, None) if one.schema == other.schema else None
         if type(one.operator) is not type(other.operator) or len(one.inputs) != len(other.inputs):
             return None
         if any(node.name or node.parallelism is not None for node in (one, other)):
@@ -135,16 +141,16 @@ class _Comparison(msgspec.Struct):
                 return _unions(one, other, found)
         return None
 
-    def _filters(self, one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
+    def _filters(self, one: PlanNode, other: PlanNode, below: Equal) -> Equal | None:
         assert isinstance(one.operator, Filter)
         assert isinstance(other.operator, Filter)
         own = conjuncts(one.operator.predicate)
-        parts = [_named(part, below.names) for part in conjuncts(other.operator.predicate)]
+        parts = [named_as(part, below.names) for part in conjuncts(other.operator.predicate)]
         others = [part for part in parts if part is not None]
         if len(others) < len(parts):
             return None
-        common = tuple(part for part in own if part in others)
-        difference = _Difference(
+        common = tuple(part for part in own if part in others and part in self.common.get(one.id, own))
+        difference = Difference(
             tuple(part for part in own if part not in common), tuple(part for part in others if part not in common)
         )
         if not difference.own and not difference.other:
@@ -153,15 +159,15 @@ class _Comparison(msgspec.Struct):
         if not is_whole or not all(cannot_raise(part, one.schema) for parts in difference for part in parts):
             return None
         self.filters[one.id] = common, difference
-        return _Equal(below.names, difference)
+        return Equal(below.names, difference)
 
 
-def _projections(one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
+def _projections(one: PlanNode, other: PlanNode, below: Equal) -> Equal | None:
     assert isinstance(one.operator, Project)
     assert isinstance(other.operator, Project)
     names = {}
     for others in other.operator.expressions:
-        wanted = _named(others.expression, below.names)
+        wanted = named_as(others.expression, below.names)
         name = next((own.name for own in one.operator.expressions if own.expression == wanted), None)
         if name is not None:
             names[others.name] = name
@@ -171,21 +177,21 @@ def _projections(one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None
     return _carried(names, below.difference, kept)
 
 
-def _named(expression: Expression, names: dict[str, str]) -> Expression | None:
+def named_as(expression: Expression, names: dict[str, str]) -> Expression | None:
     """Return an expression in other names, None where a column has none."""
     columns = set(columns_of(expression))
     return substitute(expression, {name: ColumnRef(names[name]) for name in columns}) if columns <= set(names) else None
 
 
-def _carried(names: dict[str, str], difference: _Difference | None, kept: dict[str, str]) -> _Equal | None:
+def _carried(names: dict[str, str], difference: Difference | None, kept: dict[str, str]) -> Equal | None:
     """Return an equality whose difference is in columns that are kept; None where it is in others."""
     if difference is None:
-        return _Equal(names, None)
+        return Equal(names, None)
     named = difference.named(kept)
-    return None if named is None else _Equal(names, named)
+    return None if named is None else Equal(names, named)
 
 
-def _joins(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | None:
+def _joins(one: PlanNode, other: PlanNode, below: Sequence[Equal]) -> Equal | None:
     own, others = one.operator, other.operator
     assert isinstance(own, Join)
     assert isinstance(others, Join)
@@ -198,7 +204,7 @@ def _joins(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | 
     has_keys = own.left_keys == tuple(left.names.get(key) for key in others.left_keys) and own.right_keys == tuple(
         right.names.get(key) for key in others.right_keys
     )
-    condition = None if others.condition is None else _named(others.condition, both)
+    condition = None if others.condition is None else named_as(others.condition, both)
     if not has_keys or own.condition != condition:
         return None
     sides = [side for side, each in enumerate(below) if each.difference is not None]
@@ -211,14 +217,15 @@ def _joins(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | 
     return _carried(names, difference, {name: name for name in one.schema.names})
 
 
-def _groups(one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
+def _groups(one: PlanNode, other: PlanNode, below: Equal) -> Equal | None:
     own, others = one.operator, other.operator
     assert isinstance(own, Aggregate)
     assert isinstance(others, Aggregate)
     if own.keys != tuple(below.names.get(key) for key in others.keys) or own.of_states or others.of_states:
         return None
     calls = [
-        (call.function, None if call.argument is None else _named(call.argument, below.names)) for call in others.calls
+        (call.function, None if call.argument is None else named_as(call.argument, below.names))
+        for call in others.calls
     ]
     if [(call.function, call.argument) for call in own.calls] != calls:
         return None
@@ -229,7 +236,7 @@ def _groups(one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
     return _carried(names, below.difference, {key: key for key in own.keys})
 
 
-def _unions(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | None:
+def _unions(one: PlanNode, other: PlanNode, below: Sequence[Equal]) -> Equal | None:
     names = [{name: each.names.get(name) for name in other.schema.names} for each in below]
     if any(each != names[0] for each in names) or any(each.difference != below[0].difference for each in below):
         return None
@@ -244,10 +251,10 @@ def apply(plan: LogicalPlan) -> None:
     for place, first in enumerate(candidates):
         if first.id in taken:
             continue
-        family: list[tuple[PlanNode, _Comparison, _Equal]] = []
+        family: list[tuple[PlanNode, Comparison, Equal]] = []
         twins: list[tuple[PlanNode, dict[str, str]]] = []
         for node in candidates[place + 1 :]:
-            comparison = _Comparison(plan)
+            comparison = Comparison(plan)
             if node.id in taken or (found := comparison.equal(first, node)) is None:
                 continue
             if set(found.names) < set(node.schema.names):
@@ -258,23 +265,29 @@ def apply(plan: LogicalPlan) -> None:
                 family.append((node, comparison, found))
         if twins and _pays(plan, first, len(twins)):
             for node, names in twins:
-                taken |= _below(plan, node)
+                taken |= all_below(plan, node)
                 _rename(plan, first, node, names)
         if family and _pays(plan, first, len(family)):
             _share(plan, first, family)
             for node in (first, *(node for node, _, _ in family)):
-                taken |= _below(plan, node)
+                taken |= all_below(plan, node)
 
 
 def _is_candidate(plan: LogicalPlan, node: PlanNode) -> bool:
-    if not isinstance(node.operator, Aggregate) or not node.operator.keys or node.name:
-        return False
-    sources = [plan.node(each).operator for each in _below(plan, node)]
+    return (
+        isinstance(node.operator, Aggregate) and bool(node.operator.keys) and not node.name and reads_many(plan, node)
+    )
+
+
+def reads_many(plan: LogicalPlan, node: PlanNode) -> bool:
+    """Whether the sources below a node have so many rows that a search for equal parts is worth it."""
+    sources = [plan.node(each).operator for each in all_below(plan, node)]
     rows = [each.statistics.row_count or 0.0 for each in sources if isinstance(each, Source)]
     return sum(rows) >= SOURCE_ROWS_MIN
 
 
-def _below(plan: LogicalPlan, node: PlanNode) -> set[int]:
+def all_below(plan: LogicalPlan, node: PlanNode) -> set[int]:
+    """Return the ids of a node and of all that it reads from."""
     found: set[int] = set()
     stack = [node.id]
     while stack:
@@ -285,7 +298,7 @@ def _below(plan: LogicalPlan, node: PlanNode) -> set[int]:
     return found
 
 
-def _is_same_place(one: tuple[PlanNode, _Comparison, _Equal], other: tuple[PlanNode, _Comparison, _Equal]) -> bool:
+def _is_same_place(one: tuple[PlanNode, Comparison, Equal], other: tuple[PlanNode, Comparison, Equal]) -> bool:
     """Whether the first of a family differs from two others in the same conditions."""
     own = {place: (common, difference.own) for place, (common, difference) in one[1].filters.items()}
     others = {place: (common, difference.own) for place, (common, difference) in other[1].filters.items()}
@@ -293,25 +306,35 @@ def _is_same_place(one: tuple[PlanNode, _Comparison, _Equal], other: tuple[PlanN
 
 
 def _pays(plan: LogicalPlan, node: PlanNode, others: int) -> bool:
+    kept = _needed_bytes(plan, [node])
+    return bytes_read(plan, node) * others > kept * (others + 1) * (WRITE_COST + others + 1)
+
+
+def bytes_read(plan: LogicalPlan, node: PlanNode) -> float:
+    """Return the bytes that the sources below a node are expected to read."""
+    below = [plan.node(each) for each in all_below(plan, node)]
+    return _needed_bytes(plan, [each for each in below if isinstance(each.operator, Source)])
+
+
+def _needed_bytes(plan: LogicalPlan, nodes: Sequence[PlanNode]) -> float:
+    """Return the bytes of the rows that come out of nodes, of the columns that are used."""
     used = used_columns(plan)
     known: dict[int, Estimates] = {}
-
-    def size(each: PlanNode) -> float:
-        estimates = estimate_below(plan, each, known)
-        needed = each.schema.select(name for name in each.schema.names if name in used.get(each.id, ()))
-        return estimates.rows * row_width(needed, estimates.columns)
-
-    read = sum(size(plan.node(each)) for each in _below(plan, node) if isinstance(plan.node(each).operator, Source))
-    return read * others > size(node) * (others + 1) * (WRITE_COST + others + 1)
+    total = 0.0
+    for node in nodes:
+        estimates = estimate_below(plan, node, known)
+        needed = node.schema.select(name for name in node.schema.names if name in used.get(node.id, ()))
+        total += estimates.rows * row_width(needed, estimates.columns)
+    return total
 
 
-def _share(plan: LogicalPlan, first: PlanNode, family: Sequence[tuple[PlanNode, _Comparison, _Equal]]) -> None:
+def _share(plan: LogicalPlan, first: PlanNode, family: Sequence[tuple[PlanNode, Comparison, Equal]]) -> None:
     """Put one aggregate in the place of several, each of which takes its own groups of it."""
     changed: dict[int, Expression] = {}
     for place, (common, difference) in family[0][1].filters.items():
         choices = [difference.own, *(comparison.filters[place][1].other for _, comparison, _ in family)]
         changed[place] = conjunction([*common, disjunction(map(conjunction, choices))])
-    shared = _copied(plan, first, changed)
+    shared = with_filters(plan, first, changed)
     own = family[0][2].difference
     assert own is not None
     uses = [(first, {name: name for name in first.schema.names}, own.own)]
@@ -327,9 +350,9 @@ def _rename(plan: LogicalPlan, source: PlanNode, node: PlanNode, names: dict[str
     plan.redirect(node.id, plan.insert(Project(columns), (source.id,), node.schema, node).id)
 
 
-def _copied(plan: LogicalPlan, node: PlanNode, changed: dict[int, Expression]) -> PlanNode:
+def with_filters(plan: LogicalPlan, node: PlanNode, changed: dict[int, Expression]) -> PlanNode:
     """Return a node once more, with other filters below; itself where there are none."""
-    inputs = tuple(_copied(plan, plan.node(each), changed).id for each in node.inputs)
+    inputs = tuple(with_filters(plan, plan.node(each), changed).id for each in node.inputs)
     operator = Filter(changed[node.id]) if node.id in changed else node.operator
     if inputs == node.inputs and node.id not in changed:
         return node

@@ -101,8 +101,8 @@ def _share(plan: LogicalPlan, family: list[_Totals]) -> None:
             if place is None:
                 place = len(calls)
                 calls.append(AggregateCall(call.function, argument, f"__total{place}"))
-                arguments += _renumbered(aggregate.argument_schema, f"__arg{index}", f"__arg{place}")
-                states += _renumbered(aggregate.state_schema, f"__state{index}_", f"__state{place}_")
+                arguments += renumbered(aggregate.argument_schema, f"__arg{index}", f"__arg{place}")
+                states += renumbered(aggregate.state_schema, f"__state{index}_", f"__state{place}_")
                 column = totals.node.schema.column(call.name)
                 results.append(msgspec.structs.replace(column, name=f"__total{place}"))
             columns.append(NamedExpression(call.name, ColumnRef(f"__total{place}")))
@@ -117,7 +117,7 @@ def _share(plan: LogicalPlan, family: list[_Totals]) -> None:
         plan.redirect(totals.node.id, own.id)
 
 
-def _renumbered(schema: PlanSchema, prefix: str, new_prefix: str) -> list[ColumnInfo]:
+def renumbered(schema: PlanSchema, prefix: str, new_prefix: str) -> list[ColumnInfo]:
     """Return the columns of one call under the number that it has now."""
     is_whole = prefix.startswith("__arg")
     own = [each for each in schema.columns if (each.name == prefix if is_whole else each.name.startswith(prefix))]

@@ -1,8 +1,9 @@
-"""Memory limits of the kernel for this process: those of its control group, as containers have one.
+"""Memory limits of the kernel for this process: those of its control group, as containers have one; what it holds.
 
     limit_bytes() -> int | None       the least limit on the way up from this process's group; None: no limit
     kill_count() -> int               processes of the group that the kernel has ended for want of memory
     machine_bytes() -> int            memory that there is for us: of the machine, or of the container
+    anonymous_bytes() -> int          resident memory of this process that no file stands behind
 
     /proc/self/cgroup    4:memory:/path      first version     /sys/fs/cgroup/memory/path/memory.limit_in_bytes
                          0::/path            second version    /sys/fs/cgroup/path/memory.max
@@ -21,6 +22,7 @@ from pathlib import Path, PurePosixPath
 
 _ROOT = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
+_OWN_SIZES = Path("/proc/self/statm")
 
 
 def machine_bytes(root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> int:
@@ -28,6 +30,12 @@ def machine_bytes(root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> int:
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = limit_bytes(root, own_groups)
     return physical if limit is None else min(physical, limit)
+
+
+def anonymous_bytes(own_sizes: Path = _OWN_SIZES) -> int:
+    """Return the resident memory of this process that no file stands behind; 0 where the system does not say it."""
+    fields = _read(own_sizes).split()
+    return 0 if len(fields) < 3 else (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 def limit_bytes(root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> int | None:

@@ -20,6 +20,7 @@ cdef class MemoryManager:
     cdef int64_t _pages_kept_free           # for others: reserved only when no owner has anything left to give back
     cdef int32_t _last_id
     cdef bint _closed
+    cdef object __weakref__
 
     # Say how many bytes owners hold elsewhere, in blocks of files, of what they have reserved here: as much of the free
     # pages' memory goes back to the operating system. Any thread.

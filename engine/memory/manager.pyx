@@ -5,6 +5,7 @@
     segments = manager.allocate("buffers", 4)                    or pages as MemorySegments, for Python
     manager.release("buffers", segments)
     manager.keep_free(64 << 20)                                  for others: reserved last, not kept warm
+    manager.give_back_free()                                     free pages are mapped again when they are needed
     manager.leak_report()                                        [] when every owner has given everything back
     manager.close()                                              MemoryLeakError naming owners otherwise
 
@@ -36,6 +37,7 @@ from engine.memory.page_slabs cimport (
     pthread_mutex_unlock,
     slabs_create,
     slabs_destroy,
+    slabs_drop_free,
     slabs_hold_outside,
     slabs_keep_free,
 )
@@ -171,6 +173,13 @@ cdef class MemoryManager:
         pthread_mutex_lock(&self._slabs.mutex)
         slabs_keep_free(self._slabs, self._pages_kept_free)
         pthread_mutex_unlock(&self._slabs.mutex)
+
+    def give_back_free(self):
+        """Give the memory of all free pages back to the operating system; what is out stays out."""
+        if self._slabs != NULL:
+            pthread_mutex_lock(&self._slabs.mutex)
+            slabs_drop_free(self._slabs)
+            pthread_mutex_unlock(&self._slabs.mutex)
 
     cdef void hold_outside(self, int64_t size) noexcept nogil:
         if self._slabs != NULL:

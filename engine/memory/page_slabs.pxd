@@ -71,3 +71,5 @@ cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil
 cdef void slabs_keep_free(PageSlabs* slabs, int64_t pages) noexcept nogil
 # Take back all pages of an owner, large ones too; returns their number (a large one beyond its limit counts as one).
 cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil
+# Give the memory of all free pages back to the operating system.
+cdef void slabs_drop_free(PageSlabs* slabs) noexcept nogil

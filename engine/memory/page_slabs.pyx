@@ -380,3 +380,7 @@ cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil:
 cdef void slabs_keep_free(PageSlabs* slabs, int64_t pages) noexcept nogil:
     slabs.kept_free_pages = pages
     drop_cold_pages(slabs, 0)
+
+
+cdef void slabs_drop_free(PageSlabs* slabs) noexcept nogil:
+    drop_cold_pages(slabs, slabs.page_count)

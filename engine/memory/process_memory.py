@@ -1,6 +1,6 @@
 """ProcessMemory: the budget of each kind of memory in a TaskManager, from the process size that users set.
 
-    taskmanager.memory.process.size                       all of it; half of the machine's memory by default
+    taskmanager.memory.process.size                       all of it; half of the machine's memory by default, or less
     ├── base                                              interpreter and libraries: 136 MiB or half, as measured
     └── rest
         ├── pages        taskmanager.memory.managed.size, or .fraction (0.4) of the rest: for operators
@@ -12,6 +12,7 @@
                                           .of_job(has_functions)     what a job finds that has Python functions or none
     process_bytes_for(configuration, slots, machine_bytes, bytes)    in which workers have as much
     too_large_text(configuration, machine_bytes, count)              what is told where the machine has less
+    room_bytes(machine_bytes, held_bytes)      the memory whose half is the default: less where a script holds much
 
 The pool of network buffers is sized from the job and works with less, so the minimum of its budget gives way before
 anything else does. An absolute size of the pages wins over the fraction and may be small: every operator runs with six
@@ -30,7 +31,8 @@ Each budget is the limit of one kind of reservation (``budget``), and has a comp
 What workers spare for pages goes to them slot by slot (``worker_budget``), so jobs of both kinds run side by side.
 
 The base is the resident size of a process that has run a first small job and rests: 134 to 145 MiB, half of it pages
-of libraries' files, of which a small process has less. Nothing bounds it; a script that runs embedded brings its own.
+of libraries' files, of which a small process has less. Nothing bounds it. A script that runs embedded brings its own:
+what it holds when its first job is planned makes the default smaller, and what it takes later does not.
 Libraries of tables, which not every job needs, are counted for those that do (``SinkFormat.library_bytes``).
 
 Source: Flink's TaskExecutorProcessUtils; arrow and workers take the place of heap and framework memory.
@@ -173,6 +175,15 @@ def process_memory(configuration: Configuration, slots: int, machine_bytes: int)
     if process is None:
         process = max(machine_bytes // 2, PROCESS_SIZE_MIN_BYTES)
     return _divided(configuration, slots, process)
+
+
+def room_bytes(machine_bytes: int, held_bytes: int) -> int:
+    """Return the memory of which the default process size is a half: three quarters of what a script leaves, at most.
+
+    Args: held_bytes: what the process holds that is to run the first job, interpreter and libraries included.
+    """
+    left_bytes = machine_bytes - max(0, held_bytes - BASE_BYTES)
+    return min(machine_bytes, left_bytes * 3 // 2)
 
 
 def too_large_text(configuration: Configuration, machine_bytes: int, count: int = 1) -> str | None:

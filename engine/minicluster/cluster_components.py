@@ -41,8 +41,8 @@ class ClusterResources(TaskResources, Protocol):
         """The sizes into which the memory of the process is divided."""
         ...
 
-    def ensure_network(self, segment_count: int) -> None:
-        """Grow the network pool; no task runs."""
+    def prepare(self, segment_count: int) -> None:
+        """Make ready for jobs that need so many network buffers; no task runs."""
         ...
 
     def close(self) -> None:

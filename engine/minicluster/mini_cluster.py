@@ -327,7 +327,7 @@ class MiniCluster:
             self._components = await self._started(slots)
         task_executor = self._components.task_executor
         if not self._slots_of and task_executor.slot_table.is_idle:
-            self._components.resources.ensure_network(network_segments(job_graph))
+            self._components.resources.prepare(network_segments(job_graph))
             if slots != task_executor.slot_table.slot_count:
                 await task_executor.resize(slots)
         return self._components

@@ -11,13 +11,20 @@
 The process size is the number a person sets (half of the machine's memory by default); the budgets of pages and network
 buffers follow from it, or are set themselves (``engine.memory.process_memory``).
 
+Environments of different settings have a cluster each, and each its pages. What the others only keep warm goes back to
+the operating system when one begins to work, so that they take the memory of one as long as they work in turns.
+
 Held by: tests/integration/test_way_of_a_task.py
+Held by: tests/minicluster/test_memory_of_clusters.py
 """
 
 from __future__ import annotations
 
 import functools
 import logging
+import os
+import threading
+import weakref
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -39,10 +46,10 @@ from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import spill_directories
 from engine.machine_limits import raise_descriptor_limit
 from engine.memory.budget import process_budget
-from engine.memory.control_group import machine_bytes
+from engine.memory.control_group import anonymous_bytes, machine_bytes
 from engine.memory.heap import choose_arrow_pool
 from engine.memory.manager import MemoryManager
-from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, too_large_text
+from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, room_bytes, too_large_text
 from engine.memory.worker_budget import WorkerBudget
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
@@ -53,16 +60,21 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_managers_lock = threading.Lock()
+#: memory managers by process, since a fork has its parent's: one of each configuration whose cluster is open; guarded
+#: by: _managers_lock
+_managers: weakref.WeakKeyDictionary[MemoryManager, int] = weakref.WeakKeyDictionary()
+
 
 def configured_sizes(configuration: Configuration, slot_count: int) -> ProcessMemory:
     """Return the sizes that the configuration and this machine, or its container, give."""
-    return process_memory(configuration, slot_count, _machine_bytes())
+    return process_memory(configuration, slot_count, _room_bytes())
 
 
 @functools.cache
-def _machine_bytes() -> int:
-    """Return the memory that there is for this process: asked once, where each job is planned with it."""
-    return machine_bytes()
+def _room_bytes() -> int:
+    """Return the memory that there is for the engine in this process: asked once, where each job is planned with it."""
+    return room_bytes(machine_bytes(), anonymous_bytes())
 
 
 class ProcessResources:
@@ -83,10 +95,12 @@ class ProcessResources:
         for kind, limit_bytes in self.sizes.limits.items():
             process_budget.set_limit(kind, limit_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
-        too_large = too_large_text(configuration, _machine_bytes())
+        too_large = too_large_text(configuration, machine_bytes())
         if too_large is not None:
             _log.warning("%s", too_large)
         memory_manager = MemoryManager(self.sizes.managed_bytes + self.sizes.spare_bytes, self.sizes.page_bytes)
+        with _managers_lock:
+            _managers[memory_manager] = os.getpid()
         io_manager = IOManager(spill_directories(configuration), memory_manager=memory_manager)
         partition_manager = ResultPartitionManager()
         segments, plane = self.sizes.network_segments_min, None
@@ -108,7 +122,7 @@ class ProcessResources:
             function_runner=FunctionRunner(
                 WorkerBudget(self.sizes.workers_bytes, self.sizes.spare_bytes, memory_manager),
                 self.sizes.process_bytes,
-                partial(process_bytes_for, configuration, slot_count, _machine_bytes()),
+                partial(process_bytes_for, configuration, slot_count, _room_bytes()),
                 configured_worker_user(configuration),
             ),
             module_store=module_store,
@@ -127,8 +141,16 @@ class ProcessResources:
         """The services of a task that starts now."""
         return self._services
 
-    def ensure_network(self, segment_count: int) -> None:
-        """Make the network pool at least that large, within its maximum; only while no task runs."""
+    def prepare(self, segment_count: int) -> None:
+        """Make ready for jobs after a rest: other clusters of this process give back what they only keep warm.
+
+        The network pool becomes at least that large, within its maximum. Only while no task runs.
+        """
+        with _managers_lock:
+            found = [manager for manager, pid in _managers.items() if pid == os.getpid()]
+        others = [manager for manager in found if manager is not self._services.memory_manager]
+        for manager in others:
+            manager.give_back_free()
         wanted = min(segment_count, self.sizes.network_segments_max)
         current = self._services.network_pool
         if wanted > current.segment_count:

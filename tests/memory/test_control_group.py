@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from engine.memory.control_group import kill_count, limit_bytes, machine_bytes
+from engine.memory.control_group import anonymous_bytes, kill_count, limit_bytes, machine_bytes
 
 GIB = 1 << 30
 PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -63,3 +63,12 @@ def test_memory_is_the_containers_or_the_machines_whichever_is_less(first):
     assert machine_bytes(*first) == min(GIB, PHYSICAL)
     (first[0] / "memory" / "jobs" / "one" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
     assert machine_bytes(*first) == PHYSICAL
+
+
+def test_what_the_process_holds_is_resident_memory_without_that_of_files(tmp_path):
+    (tmp_path / "statm").write_text("90000 5000 2000 1 0 30000 0\n")
+    assert anonymous_bytes(tmp_path / "statm") == 3000 * os.sysconf("SC_PAGE_SIZE")
+    assert anonymous_bytes(tmp_path / "none") == 0
+    before = anonymous_bytes()
+    held = bytearray(b"x" * (64 << 20))
+    assert anonymous_bytes() - before > len(held) // 2

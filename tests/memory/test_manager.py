@@ -137,6 +137,29 @@ def test_free_pages_go_back_to_the_system_when_large_pages_need_the_room() -> No
             probe.give(pool, page)
 
 
+@pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="pages are allocations of their own in this build")
+def test_free_pages_go_back_when_they_are_not_to_be_kept_warm() -> None:
+    with MemoryManager(64 << 20) as manager, manager.pool("kept", 100) as kept, manager.pool("sort", 1500) as pool:
+        held = [probe.take(kept) for _ in range(100)]
+        for page in held:
+            probe.fill(page, 32768, 1)
+        for round_number in range(2):
+            taken = [probe.take(pool) for _ in range(1500)]
+            for page in taken:
+                probe.fill(page, 32768, 2)
+            assert manager.pages_resident >= 1600
+            before = resident_bytes()
+            for page in taken:
+                probe.give(pool, page)
+            manager.give_back_free()
+            assert manager.pages_resident == manager.pages_used == 100, round_number
+            assert resident_bytes() < before - (40 << 20)
+        assert all(probe.count_other(page, 32768, 1) == 0 for page in held)
+        for page in held:
+            probe.give(kept, page)
+    manager.give_back_free()  # a closed one has nothing
+
+
 @pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="large pages are of the heap in this build")
 @pytest.mark.parametrize("size", [LARGE_MAPPED_BYTES, (1 << 20) + 5, 4 << 20, (5 << 20) - 64])
 def test_large_pages_are_not_of_the_heap_and_go_back_whole(size: int) -> None:

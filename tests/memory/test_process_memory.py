@@ -12,6 +12,7 @@ from engine.memory.process_memory import (
     SIZE_STEP_BYTES,
     ProcessMemory,
     process_bytes_for,
+    room_bytes,
     too_large_text,
 )
 from engine.memory.process_memory import process_memory as divide
@@ -147,6 +148,17 @@ def test_a_page_is_small_when_a_slot_would_have_too_few(budget: int, slots: int,
 def test_without_a_size_the_process_is_half_of_the_machine() -> None:
     assert process_memory({}, machine_bytes=6 << 30).process_bytes == 3 << 30
     assert process_memory({}, machine_bytes=1 << 20).process_bytes == 32 * MIB
+
+
+@pytest.mark.parametrize(
+    ("held_mib", "process_mib"),
+    [(0, 1024), (136 + 600, 1024), (136 + 1448, 450), (136 + 2048, 32), (136 + 4000, 32)],
+)
+def test_a_script_that_holds_much_of_the_machine_leaves_the_process_three_quarters_of_the_rest(
+    held_mib: int, process_mib: int
+) -> None:
+    room = room_bytes(2048 * MIB, held_mib * MIB)
+    assert process_memory({}, machine_bytes=room).process_bytes == process_mib * MIB
 
 
 def test_pages_and_network_buffers_follow_from_managed_memory_and_slots() -> None:

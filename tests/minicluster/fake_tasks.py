@@ -98,7 +98,7 @@ class FakeResources:
     def release_attempts(self, job_id: JobId, attempts: Iterable[ExecutionAttemptId]) -> None:
         self.ended_jobs.append(job_id)
 
-    def ensure_network(self, segment_count: int) -> None:
+    def prepare(self, segment_count: int) -> None:
         self.segments = max(self.segments, segment_count)
 
     def close(self) -> None:

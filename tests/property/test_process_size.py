@@ -152,3 +152,32 @@ def test_a_worker_that_hoards_is_an_error_and_not_the_end_of_the_process(data, t
     assert "process_size_job.py, line " in ended.stderr
     assert "taskmanager.memory.process.size" in ended.stderr
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.fixture(scope="module")
+def texts_file(tmp_path_factory):
+    """More rows than the pages of the groups here hold."""
+    path = tmp_path_factory.mktemp("texts") / "texts.parquet"
+    chosen = np.random.default_rng(7)
+    write(
+        path, 4_000_000, lambda start, count: {"id": np.arange(start, start + count), "text": texts(chosen, count, 80)}
+    )
+    return path
+
+
+@pytest.mark.parametrize(("held_mb", "environments"), [(800, 1), (0, 6)])
+def test_the_default_size_leaves_room_for_the_script_and_for_environments(held_mb, environments, texts_file, tmp_path):
+    command = [sys.executable, "-m", "tests.property.default_size_job", texts_file, tmp_path]
+    with limited_group(f"default-{held_mb}", size_bytes("1gb")) as group:
+        command += [group, held_mb, environments]
+        ended = subprocess.run(
+            list(map(str, command)), env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+            check=False, timeout=600,
+        )  # fmt: skip
+        assert ended.returncode == 0, f"exit {ended.returncode}: {ended.stderr[-2000:]}"
+        assert killed(group) == 0
+    with duckdb.connect(config={"threads": 1}) as connection:
+        fingerprint = "SELECT count(*), sum(hash(id, text)::HUGEINT) FROM read_parquet('{}')"
+        wanted = connection.execute(fingerprint.format(texts_file)).fetchone()
+        for number in range(environments):
+            assert connection.execute(fingerprint.format(tmp_path / str(number) / "*.parquet")).fetchone() == wanted

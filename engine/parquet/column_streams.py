@@ -1,6 +1,7 @@
 """Columns of a row group as streams of batches, of which each may be read, in part, or passed over.
 
     stream.read(mask) -> batch      the next rows, or those for which a mask of as many is true; None: there are no more
+    stream.read_beside(mask, beside) -> batch       the same, with columns of another stream of which as many are kept
     stream.skip()                   the next rows are not wanted
 
     DecodedColumns      decoded here: what is not wanted is not decoded (group_reader)
@@ -16,7 +17,7 @@ Held by: tests/parquet/test_group_reader.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -26,6 +27,16 @@ from engine.records.kept_rows import kept_rows
 from engine.records.side_by_side import SideBySide
 
 
+class Beside(NamedTuple):
+    """Rows of other columns that are put beside those of a stream, which are as many."""
+
+    #: names the columns of the result, and their order
+    sides: SideBySide
+    batch: pa.RecordBatch
+    #: the rows of the batch that are meant; None: all
+    mask: pa.BooleanArray | None
+
+
 class ColumnStream(Protocol):
     """Some columns of a row group, from its first row to its last."""
 
@@ -33,12 +44,20 @@ class ColumnStream(Protocol):
         """Return the next rows that are kept; None: all were read."""
         ...
 
+    def read_beside(self, mask: pa.BooleanArray | None, beside: Beside) -> pa.RecordBatch | None:
+        """Return the next rows that are kept, and beside them those of other columns; None: all were read."""
+        batch = self.read(mask)
+        if batch is None:
+            return None
+        left = beside.batch if beside.mask is None else kept_rows(beside.batch, beside.mask)
+        return beside.sides.of([left, batch])
+
     def skip(self) -> None:
         """Pass over the next rows."""
         ...
 
 
-class DecodedColumns:
+class DecodedColumns(ColumnStream):
     """Columns that are decoded here.
 
     Args:
@@ -57,12 +76,17 @@ class DecodedColumns:
         rows = min(self._rows, self._row_count - self._reader.rows_read)
         return self._reader.read(rows, mask) if rows else None
 
+    def read_beside(self, mask: pa.BooleanArray | None, beside: Beside) -> pa.RecordBatch | None:
+        """Return the next rows that are kept, and beside them those of other columns: one batch, made at once."""
+        rows = min(self._rows, self._row_count - self._reader.rows_read)
+        return self._reader.read_beside(rows, mask, *beside) if rows else None
+
     def skip(self) -> None:
         """Pass over the next rows."""
         self._reader.skip(min(self._rows, self._row_count - self._reader.rows_read))
 
 
-class ArrowColumns:
+class ArrowColumns(ColumnStream):
     """Columns that pyarrow decodes."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], rows: int) -> None:
@@ -78,7 +102,7 @@ class ArrowColumns:
         next(self._batches, None)
 
 
-class JoinedStreams:
+class JoinedStreams(ColumnStream):
     """Streams of the same rows as one, in the order of some names."""
 
     def __init__(self, streams: Sequence[ColumnStream], names: Sequence[str]) -> None:
@@ -101,7 +125,7 @@ class JoinedStreams:
             stream.skip()
 
 
-class ConvertedColumns:
+class ConvertedColumns(ColumnStream):
     """Columns of a stream as what a function makes of each batch."""
 
     def __init__(self, stream: ColumnStream, convert: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from engine.graph.source_spec import SourceSplit
 from engine.parquet.column_streams import ColumnStream, ConvertedColumns
-from engine.parquet.footers import arrow_schema
+from engine.parquet.footers import GroupPages, arrow_schema
 from engine.parquet.open_file import OpenFile
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
@@ -80,6 +80,8 @@ class FileScan:
         self._filter: RowFilter | None = None
         #: The row groups that may have rows; None: all of them.
         self._groups: PossibleGroups | None = None
+        #: Columns that were opened, and whether they come as wanted, with rows of one width.
+        self._even: dict[tuple[str, ...], bool] = {}
         #: Row groups that were fetched ahead.
         self._ahead: dict[int, _Ahead] = {}
         #: The row groups of a split, and knowledge of the reader about the file.
@@ -172,7 +174,7 @@ class FileScan:
         known = self._file.pages(group, columns)
         self._memory.check(self.path, group, known)
         row_bytes = max(self._memory.row_bytes, known.row_bytes)
-        batches = self._batches(group, self._rows_at_once(row_bytes, columns), known.held, possible)
+        batches = self._batches(group, self._rows_at_once(row_bytes, columns), known, possible)
         for each in one_by_one(batches, row_bytes):
             yield self._arranged(each)
             del each
@@ -195,15 +197,13 @@ class FileScan:
             self._file.drop(group)
             self._memory.take_ahead(ahead.size_bytes)
 
-    def _batches(
-        self, group: int, rows: int, held: dict[str, int], possible: Ranges | None
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, group: int, rows: int, known: GroupPages, possible: Ranges | None) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows of a row group; a single row is read at once, which keeps no page of it for later."""
-        columns = list(held)
-        if self._file.row_count(group) == 1:
+        columns = list(known.held)
+        if known.row_count == 1:
             yield from self._whole(map(self._of_source, self._file.single_row(group, columns)))
             return
-        sizes = self._memory.sizes(self._file.footer.row_group(group).total_byte_size, held)
+        sizes = self._memory.sizes(known)
         passes = None
         if not self._memory.hold(sizes):
             if self._file.is_chosen(group):  # what follows reads all rows
@@ -216,10 +216,9 @@ class FileScan:
             yield from self._batches_of(group, columns, rows)
         else:
             open_columns = partial(self._open_columns, group)
-            row_count = self._file.row_count(group)
             looks = self._looks(group, self._filter.columns, rows)
             wanted = self._request.spec.columns
-            yield from self._filter.batches(open_columns, wanted, rows, row_count, possible, looks=looks)
+            yield from self._filter.batches(open_columns, wanted, rows, known.row_count, possible, looks=looks)
 
     def _looks(self, group: int, columns: list[str], rows: int) -> int:
         """Return the number of batches of ``rows`` rows that a filter reads at once, by the widths seen before."""
@@ -264,8 +263,14 @@ class FileScan:
 
     def _open_columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
         """Return some columns of a row group, of the source's types, in batches of so many rows."""
+        stream, names = self._file.columns(group, columns, rows), tuple(columns)
+        if self._even.get(names) and self._memory.decoded_width(columns):
+            return stream
+        if names not in self._even:
+            is_even = all(_is_number(self._file.types[name]) for name in names)
+            self._even[names] = is_even and self._unlike.isdisjoint(names)
         self._memory.forget_decoded(columns)
-        return ConvertedColumns(self._file.columns(group, columns, rows), partial(self._taken, columns))
+        return ConvertedColumns(stream, partial(self._taken, columns))
 
     def _taken(self, columns: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of some columns as the source has them, and note how wide its rows are."""
@@ -331,5 +336,8 @@ def _schema_of(file: OpenFile, request: ScanRequest) -> pa.Schema:
 
 def _is_fixed(data_type: pa.DataType) -> bool:
     """Whether values have a width of their own, of at most 16 bytes."""
-    is_number = pa.types.is_primitive(data_type) or pa.types.is_decimal128(data_type)
-    return bool(is_number or pa.types.is_dictionary(data_type))
+    return _is_number(data_type) or pa.types.is_dictionary(data_type)
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(data_type) or pa.types.is_decimal(data_type))

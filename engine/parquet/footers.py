@@ -76,6 +76,10 @@ class GroupPages(NamedTuple):
     #: bytes of a row in these columns before compression, or with the wide values of dictionaries
     row_bytes: float
     row_count: int
+    #: bytes of all columns of the row group before compression
+    group_bytes: int
+    #: bytes held while all of these columns are read
+    held_bytes: int
 
 
 class KnownGroups(NamedTuple):
@@ -87,6 +91,15 @@ class KnownGroups(NamedTuple):
     pages: dict[tuple[int, str], Pages]
     #: chunks by row group, column, and whether it comes as numbers of texts
     chunks: dict[tuple[int, str, int], StoredChunk | None]
+    #: the chunks that are decoded here, of columns that are read together, by row group and the columns' widths
+    decoded: dict[tuple[int, tuple[tuple[str, int], ...]], dict[str, StoredChunk]]
+    #: number of rows by row group
+    row_counts: dict[int, int]
+
+
+def new_groups() -> KnownGroups:
+    """Return the known row groups of a file of which nothing is known."""
+    return KnownGroups({}, {}, {}, {}, {})
 
 
 class GroupBounds(NamedTuple):
@@ -124,7 +137,7 @@ def _kept_bytes_max() -> int:
 
 
 def _new(footer: pq.FileMetaData) -> _Kept:
-    return _Kept(footer, next(_numbers), {}, KnownGroups({}, {}, {}), {}, {}, {})
+    return _Kept(footer, next(_numbers), {}, new_groups(), {}, {}, {})
 
 
 class _KeptFooters:
@@ -172,12 +185,12 @@ class _KeptFooters:
     def groups_of(self, footer: pq.FileMetaData) -> KnownGroups:
         """Return the known row groups of a footer; a surplus is dropped, except for current readers."""
         groups = self.of(footer).groups
-        if max(len(groups.together), len(groups.pages), len(groups.chunks)) <= _GROUPS_MAX:
+        if max(len(groups.together), len(groups.pages), len(groups.chunks), len(groups.decoded)) <= _GROUPS_MAX:
             return groups
         with self._lock:
             key = next((key for key, kept in self._found.items() if kept.groups is groups), None)
             if key is not None:
-                self._found[key] = self._found[key]._replace(groups=KnownGroups({}, {}, {}))
+                self._found[key] = self._found[key]._replace(groups=new_groups())
         return self.of(footer).groups
 
 

@@ -3,6 +3,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from engine.parquet.fetched_bytes import FetchedBytes
+from engine.records.side_by_side import SideBySide
 
 class StoredChunk(NamedTuple):
     position: int
@@ -24,3 +25,11 @@ class GroupReader:
     def begin(self, source: int | FetchedBytes, chunks: list[StoredChunk]) -> None: ...
     def skip(self, rows: int) -> None: ...
     def read(self, rows: int, mask: pa.BooleanArray | None = None) -> pa.RecordBatch: ...
+    def read_beside(
+        self,
+        rows: int,
+        mask: pa.BooleanArray | None,
+        sides: SideBySide,
+        batch: pa.RecordBatch,
+        kept: pa.BooleanArray | None = None,
+    ) -> pa.RecordBatch: ...

@@ -3,6 +3,7 @@
     reader = GroupReader(schema, window_bytes)
     reader.begin(source, chunks)          a row group, a StoredChunk for each column; memory is that of the one before
     reader.read(rows, mask) -> batch      of the next rows those for which a BooleanArray of as many is true; None: all
+    reader.read_beside(rows, mask, sides, batch, kept) -> batch     the same, beside the rows that are kept of a batch
     reader.skip(rows)                     the next rows are not wanted
 
 A column is decoded straight to where the batch has it: pages of which no row is wanted are not opened, and values of
@@ -51,7 +52,8 @@ from engine.parquet.chunk_values cimport begin_rows, take_rows
 from engine.parquet.page_kernels cimport PAGE_SLACK
 from engine.parquet.page_rooms cimport give_back
 from engine.records.batch_builder cimport BatchBuilder, padded
-from engine.records.kept_rows cimport Mask
+from engine.records.kept_rows cimport Mask, keep_into
+from engine.records.side_by_side cimport SideBySide
 
 #: a batch keeps no room for texts beyond this, and a window no more
 cdef int64_t ROOM_KEPT_MAX = 8 << 20
@@ -148,13 +150,51 @@ cdef class GroupReader:
     def read(self, int64_t rows, mask=None):
         """Return the rows that are kept of the next ones, at most 2**31 - 1 of them, as a batch of the schema."""
         cdef Mask words = Mask(mask) if mask is not None else None
+        cdef BatchBuilder builder = BatchBuilder.begin(self._schema, rows if words is None else words.kept)
+        self._read_into(builder, list(range(self._column_count)), rows, words)
+        return builder.build()
+
+    def read_beside(self, int64_t rows, mask, SideBySide sides not None, batch not None, kept=None):
+        """Return the rows of ``read`` and those of a batch as ``sides`` puts batches side by side, the batch first.
+
+        Args: kept: the mask of the batch's rows that are meant, which are as many; None: all.
+        """
+        cdef Mask words = Mask(mask) if mask is not None else None
+        cdef Mask of_batch = Mask(kept) if kept is not None else None
+        cdef int64_t count = rows if words is None else words.kept
+        cdef int32_t place = 0
+        cdef bint is_kept = False
+        cdef list of_side
+        cdef list places
+        cdef BatchBuilder builder
+        if (batch.num_rows if of_batch is None else of_batch.kept) != count or (
+                of_batch is not None and of_batch.rows != batch.num_rows):
+            raise pa.ArrowInvalid("its columns do not have the same number of rows")
+        sides.settle([batch.schema, self._schema])
+        places = [[-1] * batch.num_columns, [-1] * self._column_count]
+        for side, column in sides.places:
+            of_side = <list>places[side]
+            of_side[column] = place
+            is_kept = is_kept or side == 0
+            place += 1
+        builder = BatchBuilder.begin(sides.schema, count)
+        if is_kept and (of_batch is None or of_batch.kept == of_batch.rows):
+            opened = batch.__arrow_c_array__()[1]
+            for column, target in enumerate(<list>places[0]):
+                if target >= 0:
+                    builder.set_child(target, opened, column, 0)
+        elif is_kept:
+            keep_into(builder, <list>places[0], of_batch, batch)
+        self._read_into(builder, <list>places[1], rows, words)
+        return builder.build()
+
+    cdef int _read_into(self, BatchBuilder builder, list places, int64_t rows, Mask words) except -1:
+        """Decode the rows that are kept of the next ones to columns of a batch."""
         cdef int64_t kept = rows if words is None else words.kept
         cdef int32_t index
-        cdef BatchBuilder builder
         cdef uint8_t* target
         if words is not None and words.rows != rows:
             raise pa.ArrowInvalid(f"a mask of {words.rows} rows for {rows}")
-        builder = BatchBuilder.begin(self._schema, kept)
         if self._column_count:
             target = builder.allocate(self._size_of_values(kept))
             for index in range(self._column_count):
@@ -162,8 +202,8 @@ cdef class GroupReader:
                 target += self._size_of_column(&self._columns[index], kept)
             self._take(rows, NULL if words is None or kept == rows else words.words, kept)
             for index in range(self._column_count):
-                self._set_column(builder, index, kept)
-        return builder.build()
+                self._set_column(builder, places[index], index, kept)
+        return 0
 
     cdef int64_t _size_of_column(self, Chunk* column, int64_t kept):
         if column.shape == SHAPE_TEXTS:
@@ -208,8 +248,8 @@ cdef class GroupReader:
             raise pa.ArrowInvalid(f"{self._place(index)} has {opened.size} bytes, not {column.opened_size}")
         return open_sealed(column, <const uint8_t*><uintptr_t>opened.address)
 
-    cdef int _set_column(self, BatchBuilder builder, int32_t index, int64_t kept) except -1:
-        """Add a column to the batch."""
+    cdef int _set_column(self, BatchBuilder builder, int32_t place, int32_t index, int64_t kept) except -1:
+        """Set a column of the batch to one that was decoded."""
         cdef Chunk* column = &self._columns[index]
         cdef uint8_t* validity = NULL
         cdef uint8_t* block
@@ -219,20 +259,21 @@ cdef class GroupReader:
             validity = builder.allocate(size)
             memcpy(validity, column.validity.data, <size_t>size)
         if column.shape == SHAPE_CODES:
-            builder.set_values(index, column.kept_nulls, validity, NULL, column.target)
-            builder.set_dictionary(index, self._dictionary(index))
+            builder.set_values(place, column.kept_nulls, validity, NULL, column.target)
+            builder.set_dictionary(place, self._dictionary(index))
         elif column.shape == SHAPE_TEXTS:
-            self._set_texts(builder, index, kept, validity)
+            self._set_texts(builder, place, index, kept, validity)
         elif column.shape == SHAPE_BITS:
             block = builder.allocate((kept + 63) // 64 * 8)
             with nogil:
                 pack_bytes(column.target, kept, block)
-            builder.set_values(index, column.kept_nulls, validity, NULL, block)
+            builder.set_values(place, column.kept_nulls, validity, NULL, block)
         else:
-            builder.set_values(index, column.kept_nulls, validity, NULL, column.target)
+            builder.set_values(place, column.kept_nulls, validity, NULL, column.target)
         return 0
 
-    cdef int _set_texts(self, BatchBuilder builder, int32_t index, int64_t kept, uint8_t* validity) except -1:
+    cdef int _set_texts(self, BatchBuilder builder, int32_t place, int32_t index, int64_t kept,
+                        uint8_t* validity) except -1:
         cdef Chunk* column = &self._columns[index]
         cdef bint is_large = self._schema.field(index).type in LARGE
         cdef int64_t offset_bytes = padded((kept + 1) * (8 if is_large else 4))
@@ -244,7 +285,7 @@ cdef class GroupReader:
                 memcpy(texts, column.texts.data, <size_t>column.texts_size)
             if column.texts.capacity > ROOM_KEPT_MAX:
                 give_back(&column.texts)
-        builder.set_values(index, column.kept_nulls, validity, offsets, texts)
+        builder.set_values(place, column.kept_nulls, validity, offsets, texts)
         return 0
 
     cdef object _dictionary(self, int32_t index):

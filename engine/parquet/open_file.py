@@ -34,6 +34,7 @@ from engine.parquet.footers import (
     arrow_schema,
     known_groups,
     known_schemas,
+    new_groups,
     open_file,
     opened_ranges,
     shared_footer,
@@ -85,6 +86,8 @@ class OpenFile:
         self._arrow_number = 0
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
+        #: widths of values as they are decoded, of columns that are read together
+        self._widths: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {}
         #: row groups of which some pages are fetched
         self._chosen: dict[int, _ChosenPages] = {}
         self._leaf_places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
@@ -201,7 +204,7 @@ class OpenFile:
             if needed is not None and needed.headers:
                 found[name] = needed
         if found:
-            self._chosen[group] = _ChosenPages(found, KnownGroups({}, {}, {}))
+            self._chosen[group] = _ChosenPages(found, new_groups())
 
     def is_chosen(self, group: int) -> bool:
         """Return whether some pages of a row group are left out."""
@@ -212,7 +215,9 @@ class OpenFile:
 
     def row_count(self, group: int) -> int:
         """Return the number of rows of a row group."""
-        count: int = self.footer.row_group(group).num_rows
+        count = self._known.row_counts.get(group)
+        if count is None:
+            count = self._known.row_counts[group] = self.footer.row_group(group).num_rows
         return count
 
     def pages(self, group: int, columns: Sequence[str]) -> GroupPages:
@@ -244,37 +249,33 @@ class OpenFile:
         # Where no column is wanted a batch is about as many rows as if all were.
         encoded = sum(one.whole_bytes for one in pages) or metadata.total_byte_size
         wide = sum(one.value_bytes for one in pages if one.value_bytes >= _WIDE_VALUE_BYTES)
-        return GroupPages(held, max(wide, encoded / max(1, metadata.num_rows)), metadata.num_rows)
+        row_bytes = max(wide, encoded / max(1, metadata.num_rows))
+        return GroupPages(held, row_bytes, metadata.num_rows, metadata.total_byte_size, sum(held.values()))
 
     def columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
         """Return some columns of a row group in batches of so many rows; another stream of the columns ends with it."""
         self.fetch(group, columns)
-        chunks = {name: self._stored(group, name) for name in columns}
-        decoded = {name: chunk for name, chunk in chunks.items() if chunk is not None}
-        whole = [name for name in columns if name not in decoded and self._chosen_of(group).pop(name, None) is not None]
-        self.fetch(group, whole)  # pyarrow reads all pages
-        own = list(decoded)
-        streams: list[ColumnStream] = []
-        if len(own) < len(columns):
+        decoded = self._decoded(group, columns)
+        others = [name for name in columns if name not in decoded]
+        if others:
+            chosen = self._chosen_of(group)
+            self.fetch(group, [name for name in others if chosen.pop(name, None) is not None])  # pyarrow reads all
             self._file.library_path(group)  # what was fetched is not there twice while pyarrow reads it
-        if own:
-            reader = self._reader(own, buffer_bytes(len(columns)))
+        streams: list[ColumnStream] = []
+        if decoded:
+            reader = self._reader(tuple(decoded), len(columns))
             reader.begin(self._file.source(group), list(decoded.values()))
             streams.append(DecodedColumns(reader, self.row_count(group), rows))
-            if len(own) == len(columns):
-                return streams[0]
-        others = [name for name in columns if name not in decoded]
         if others or not columns:
             streams.append(ArrowColumns(self._checked(group, others, self._arrow_batches(group, others, rows)), rows))
         return streams[0] if len(streams) == 1 else JoinedStreams(streams, columns)
 
-    def _reader(self, columns: Sequence[str], window_bytes: int) -> GroupReader:
-        """Return the reader of some columns, with the memory that it took for another row group."""
-        key = tuple(columns)
-        reader = self._readers.get(key)
+    def _reader(self, columns: tuple[str, ...], column_count: int) -> GroupReader:
+        """Return the reader of some columns, out of so many, with the memory that it took for another row group."""
+        reader = self._readers.get(columns)
         if reader is None:
             schema = pa.schema([pa.field(name, self.types[name]) for name in columns])
-            reader = self._readers[key] = GroupReader(schema, window_bytes)
+            reader = self._readers[columns] = GroupReader(schema, buffer_bytes(column_count))
         return reader
 
     def let_go(self) -> None:
@@ -318,10 +319,27 @@ class OpenFile:
             for name, leaf in leaves
         }
 
+    def _decoded(self, group: int, columns: Sequence[str]) -> dict[str, StoredChunk]:
+        """Return the chunks of columns that are decoded here, in order."""
+        names = tuple(columns)
+        widths = self._widths.get(names)
+        if widths is None:
+            widths = self._widths[names] = tuple((name, self._width(name)) for name in names)
+        known = self._known_of(group).decoded
+        found = known.get((group, widths))
+        if found is None:
+            chunks = ((name, self._stored(group, name)) for name in names)
+            found = known[group, widths] = {name: chunk for name, chunk in chunks if chunk is not None}
+        return found
+
+    def _width(self, name: str) -> int:
+        values = self._values[name]
+        return -1 if values is None else values.width
+
     def _stored(self, group: int, name: str) -> StoredChunk | None:
         """Return the chunk of a column that is decoded here, None for others."""
         values = self._values[name]
-        key = (group, name, -1 if values is None else values.width)
+        key = (group, name, self._width(name))
         known = self._known_of(group).chunks
         if key not in known:
             self.pages(group, self._columns)  # knows those of the column

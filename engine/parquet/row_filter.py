@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
-from engine.parquet.column_streams import ColumnStream
+from engine.parquet.column_streams import Beside, ColumnStream
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.adaptive_key_filter import FEW_ROWS_SHARE, AdaptiveKeyFilter, mask_of
 from engine.records.arrow_functions import pc
@@ -124,8 +124,12 @@ class RowFilter:
             if not batch.num_rows or (mask is not None and not mask.true_count):
                 beside.skip(-(-count // rows))
                 continue
-            left = kept(batch, mask, own)
             wanted, given = _of_all_rows(share, mask), 0
+            if count <= rows:
+                yield beside.read(wanted, Beside(sides, batch, mask))
+                del batch  # a wide one is not kept while the next is read
+                continue
+            left = kept(batch, mask, own)
             del batch
             for first in range(0, count, rows):
                 part = None if wanted is None else wanted.slice(first, rows)
@@ -133,10 +137,8 @@ class RowFilter:
                 if not kept_count:
                     beside.skip(1)
                     continue
-                more = beside.read(part, kept_count)
-                yield sides.of([left.slice(given, kept_count), more]) if own else more.select(columns)
+                yield beside.read(part, Beside(sides, left.slice(given, kept_count), None))
                 given += kept_count
-                del more
 
     def _sides_of(self, columns: Sequence[str]) -> SideBySide:
         sides = self._sides.get(tuple(columns))
@@ -203,15 +205,15 @@ class _Beside:
         """Pass over batches, at the latest before one is read."""
         self._skipped += batches
 
-    def read(self, mask: pa.BooleanArray | None, kept_count: int) -> pa.RecordBatch:
-        """Return the rows of the next batch that a mask leaves, so many."""
+    def read(self, mask: pa.BooleanArray | None, beside: Beside) -> pa.RecordBatch:
+        """Return the rows of the next batch that a mask leaves, beside as many of other columns."""
         if self._stream is None:
             self._stream = self._open_columns()
         for _ in range(self._skipped):
             self._stream.skip()
         self._skipped = 0
-        batch = self._stream.read(mask)
-        if batch is None or batch.num_rows != kept_count:
+        batch = self._stream.read_beside(mask, beside)
+        if batch is None:
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
         return batch
 

@@ -69,14 +69,16 @@ class ScanMemory:
 
     def check(self, path: str, group: int, pages: GroupPages) -> None:
         """Raise MemoryBudgetError for a row group with a column that does not fit alone."""
-        self._held_bytes = sum(pages.held.values())
-        check_fits(path, group, pages.held, process_budget.record_limit, is_at_once=pages.row_count == 1)
+        self._held_bytes = pages.held_bytes
+        limit = process_budget.record_limit
+        if pages.held_bytes > limit:
+            check_fits(path, group, pages.held, limit, is_at_once=pages.row_count == 1)
 
-    def sizes(self, group_bytes: int, held: dict[str, int]) -> dict[str, int]:
+    def sizes(self, pages: GroupPages) -> dict[str, int]:
         """Return the bytes to reserve for each column: no more than a row group has that is smaller than a batch."""
-        if group_bytes > min(LEAST_BYTES // 2, self._reserved.part_bytes):
-            return held
-        return dict.fromkeys(held, group_bytes // max(1, len(held)))
+        if pages.group_bytes > min(LEAST_BYTES // 2, self._reserved.part_bytes):
+            return pages.held
+        return dict.fromkeys(pages.held, pages.group_bytes // max(1, len(pages.held)))
 
     def hold(self, sizes: Mapping[str, int]) -> bool:
         """Reserve what columns take while they are read; False: there is not as much, and nothing is held."""

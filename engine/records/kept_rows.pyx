@@ -117,6 +117,7 @@ cdef class Mask:
 
 # A column that is copied here, and where to.
 cdef struct KeptColumn:
+    int32_t place               # in the batch that is made, -1: it is not wanted
     int32_t kind                # width of a value in bytes, or its form; 0: it is not copied here
     bint is_coded               # values are codes of a dictionary
     bint is_renamed             # it may be of a type of others
@@ -204,18 +205,16 @@ cdef uint8_t* copy_kept(Mask mask, KeptColumn* column, uint8_t* target) noexcept
     return target + padded(mask.kept * column.kind + VALUE_BYTES_MAX)
 
 
-cdef object kept_batch(Mask mask, object batch):
-    """The rows of a batch that are kept."""
-    cdef int32_t width = <int32_t>batch.num_columns
+cdef int keep_into(BatchBuilder builder, list places, Mask mask, object batch) except -1:
+    cdef int32_t width = <int32_t>len(places)
     cdef int32_t index
     cdef int64_t size
     cdef bint has_texts = False
     cdef uint8_t* target
     cdef ArrowSchema* schema
     cdef ArrowArray* array
-    cdef KeptColumn* columns = <KeptColumn*>calloc(<size_t>width, sizeof(KeptColumn))
+    cdef KeptColumn* columns = <KeptColumn*>calloc(<size_t>width + 1, sizeof(KeptColumn))
     cdef KeptColumn* column
-    cdef BatchBuilder builder = BatchBuilder.begin(batch.schema, mask.kept)
     if columns == NULL:
         raise MemoryError("columns of which rows are kept")
     try:
@@ -223,6 +222,9 @@ cdef object kept_batch(Mask mask, object batch):
         schema = <ArrowSchema*>PyCapsule_GetPointer(opened[0], b"arrow_schema")
         array = <ArrowArray*>PyCapsule_GetPointer(opened[1], b"arrow_array")
         for index in range(width):
+            columns[index].place = places[index]
+            if columns[index].place < 0:
+                continue
             read_column(&columns[index], schema.children[index], array.children[index], array.offset)
             if columns[index].is_renamed and isinstance(batch.schema.field(index).type, pa.BaseExtensionType):
                 columns[index].kind = 0
@@ -241,15 +243,22 @@ cdef object kept_batch(Mask mask, object batch):
             column = &columns[index]
             if column.kind:
                 builder.set_values(
-                    index, mask.kept - column.ones, column.target_validity,
+                    column.place, mask.kept - column.ones, column.target_validity,
                     column.target if column.target_texts != NULL else NULL,
                     column.target_texts if column.target_texts != NULL else column.target)
                 if column.is_coded:
-                    builder.set_dictionary(index, batch.column(index).dictionary)
-            else:
-                builder.set_array(index, pc.filter(batch.column(index), mask.array()))
+                    builder.set_dictionary(column.place, batch.column(index).dictionary)
+            elif column.place >= 0:
+                builder.set_array(column.place, pc.filter(batch.column(index), mask.array()))
     finally:
         free(columns)
+    return 0
+
+
+cdef object kept_batch(Mask mask, object batch):
+    """The rows of a batch that are kept."""
+    cdef BatchBuilder builder = BatchBuilder.begin(batch.schema, mask.kept)
+    keep_into(builder, list(range(batch.num_columns)), mask, batch)
     return builder.build()
 
 

@@ -20,11 +20,6 @@ from engine.records.batch_builder cimport BatchBuilder
 cdef class SideBySide:
     """Columns of batches in some order; of several with a name the last one. Thread: one at a time."""
 
-    cdef list _names
-    cdef list _schemas              # of the batches before
-    cdef list _places               # of each column: the batch, its column
-    cdef object _schema
-
     def __init__(self, names=()):
         self._names = list(names)
         self._schemas = []
@@ -34,24 +29,25 @@ cdef class SideBySide:
         cdef int32_t index = 0
         cdef BatchBuilder builder
         schemas = [batch.schema for batch in batches]
-        if schemas != self._schemas:
-            self._settle(schemas)
+        self.settle(schemas)
         rows = [batch.num_rows for batch in batches]
         if rows.count(rows[0]) < len(rows):
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
-        builder = BatchBuilder.begin(self._schema, rows[0])
+        builder = BatchBuilder.begin(self.schema, rows[0])
         opened = [batch.__arrow_c_array__()[1] for batch in batches]
-        for batch, column in self._places:
+        for batch, column in self.places:
             builder.set_child(index, opened[batch], column, 0)
             index += 1
         return builder.build()
 
-    cdef int _settle(self, list schemas) except -1:
+    cdef int settle(self, list schemas) except -1:
+        if schemas == self._schemas:
+            return 0
         found = {name: (batch, column) for batch, schema in enumerate(schemas)
                  for column, name in enumerate(schema.names)}
         names = self._names or list(found)
-        self._places = [found[name] for name in names]
-        types = [schemas[batch].field(column).type for batch, column in self._places]
-        self._schema = pa.schema([pa.field(name, data_type) for name, data_type in zip(names, types)])
+        self.places = [found[name] for name in names]
+        types = [schemas[batch].field(column).type for batch, column in self.places]
+        self.schema = pa.schema([pa.field(name, data_type) for name, data_type in zip(names, types)])
         self._schemas = schemas
         return 0

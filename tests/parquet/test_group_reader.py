@@ -1,5 +1,6 @@
 """Columns that are decoded here have the values that pyarrow reads: types, nulls, encodings, codecs, masks, damage."""
 
+import contextlib
 import datetime
 import functools
 import random
@@ -11,8 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from engine.parquet.column_streams import Beside
 from engine.parquet.open_file import OpenFile
 from engine.records.plain_types import plain_type
+from engine.records.side_by_side import SideBySide
 
 ROWS = 9_000
 RANDOM = random.Random(7)
@@ -142,6 +145,39 @@ def test_rows_of_a_mask_are_those_that_are_left(tmp_path, name, mask):
         path = written(tmp_path / "t.parquet", **options)
         for rows in (700, ROWS):
             assert_same(read(path, rows, mask), expected)
+
+
+@pytest.mark.parametrize(("name", "mask"), [*masks(), ("all", [True] * ROWS)])
+def test_rows_come_beside_those_of_a_batch_that_are_kept_in_one_batch(tmp_path, name, mask):
+    table, mask = all_columns(), pa.array(mask)
+    file, names = opened(written(tmp_path / "beside.parquet"))
+    batch = table.select(names[::2]).combine_chunks().to_batches()[0]
+    wanted = [*reversed(names[:8]), *names[8:]]
+    try:
+        for beside in (Beside(SideBySide(wanted), batch, mask), Beside(SideBySide(wanted), batch.filter(mask), None)):
+            stream = file.columns(0, names[1::2], ROWS)
+            found = stream.read_beside(mask, beside)
+            assert found.schema.names == wanted
+            assert_same([found], table.select(wanted).filter(mask))
+            assert stream.read_beside(None, beside) is None
+            if found.num_rows < ROWS:
+                with pytest.raises(pa.ArrowInvalid, match="same number of rows"):
+                    file.columns(0, names[1::2], ROWS).read_beside(None, beside)
+    finally:
+        file.close()
+
+
+def test_chunks_that_were_found_are_those_of_their_form(tmp_path):
+    table = pa.table({"d": all_columns()["decimal128(7, 2) 0 0.2"]})
+    path = written(tmp_path / "again.parquet", table, store_decimal_as_integer=True)
+    for is_narrow in (False, True, False):
+        file = OpenFile(path, ["d"])
+        if is_narrow:
+            file.narrow(["d"])
+        with contextlib.closing(file):
+            found = [file.columns(0, ["d"], ROWS).read() for _ in range(2)]
+        assert [pa.types.is_decimal64(batch.schema.field("d").type) for batch in found] == [is_narrow] * 2
+        assert found[1].column("d").cast(pa.decimal128(7, 2)).equals(table["d"].combine_chunks())
 
 
 def test_rows_that_are_skipped_are_not_there(tmp_path):

@@ -15,6 +15,7 @@ from engine.errors import DataError
 from engine.expressions.evaluate import evaluate
 from engine.memory.budget import Budget, Kind
 from engine.parquet import scan_memory
+from engine.parquet.column_streams import ColumnStream
 from engine.parquet.reader import ParquetReader
 from engine.parquet.row_filter import RowFilter
 from engine.parquet.source import parquet_source
@@ -127,7 +128,7 @@ class _Decoded:
         return _DecodedStream(self.rows, columns, rows)
 
 
-class _DecodedStream:
+class _DecodedStream(ColumnStream):
     def __init__(self, counted, columns, rows):
         self._counted = counted
         self._columns = columns

@@ -24,6 +24,8 @@ from engine.records.row_codec cimport RowCodec
 
 import pyarrow as pa
 
+cdef object DICTIONARY_TYPE = pa.DictionaryType
+
 
 @cython.final
 cdef class StateBinding:
@@ -76,7 +78,10 @@ cdef GroupInput new_input(object keys, object arguments, StateBinding binding, R
 
 cdef object _without_codes(object batch):
     """The codes themselves stand for what comes as codes: no state reads it."""
-    if not any(pa.types.is_dictionary(data_type) for data_type in batch.schema.types):
+    for data_type in batch.schema.types:
+        if isinstance(data_type, DICTIONARY_TYPE):
+            break
+    else:
         return batch
     arrays = [array.indices if pa.types.is_dictionary(array.type) else array for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -233,6 +233,8 @@ class _CompiledProjection:
         self._operands = operands = [compile_operand(expression, schema, self._shared) for expression in expressions]
         self.columns = [CompiledExpression(*each, schema) for each in zip(expressions, operands, strict=True)]
         self._program, self._positions = build_program(operands, LOWERINGS)
+        #: the indexes of the results, with places of what is just a column, which no step computes
+        self._others = [(index, *(column_places([operand]) or (None,))) for index, operand in enumerate(operands)]
         #: indexes of those columns of a batch, None where one of them is not just a column
         self.chosen = column_places(operands)
 
@@ -260,6 +262,8 @@ class _CompiledProjection:
 
     def __call__(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
         """Return the columns of the result; ``narrow``: places of what steps compute that may be narrow decimals."""
+        if not self._shared.is_needed:
+            return self._computed(batch, narrow)
         with self._shared.values_of(batch):
             return self._computed(batch, narrow)
 
@@ -269,11 +273,15 @@ class _CompiledProjection:
             found = self._program(batch, narrow)
             if found is None:
                 batch = wide_batch(batch, self._schema)
+        if found is not None and len(found) == len(self.columns):  # in order
+            return found
         computed = {} if found is None else dict(zip(self._positions, found, strict=True))
         columns = [computed.get(index) for index in range(len(self.columns))]
-        for index, expression in enumerate(self.columns):
-            if columns[index] is None:
-                columns[index] = expression.by_arrow(batch)
+        for index, place in self._others:
+            if place is not None:
+                columns[index] = batch.column(place)
+            elif columns[index] is None:
+                columns[index] = self.columns[index].by_arrow(batch)
         if self._program is not None and found is None:
             self._program.give_up()
         return columns
@@ -334,6 +342,10 @@ class Projection:
         return self._output.batch_of([batch.column(index) for index in chosen])
 
 
+#: arrays that may have another type than the schema says
+_COMPACT: Final = frozenset((pa.DictionaryArray, pa.Decimal64Array))
+
+
 class _Output:
     """Makes columns batches of a schema; codes of a dictionary that are passed on stay so, and narrow decimals."""
 
@@ -345,7 +357,7 @@ class _Output:
     def batch_of(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
         """Return columns as a batch."""
         schema = self._schema
-        if any(isinstance(column, (pa.DictionaryArray, pa.Decimal64Array)) for column in columns):
+        if not _COMPACT.isdisjoint(map(type, columns)):
             schema = self._compact_schema
             if not all(field.type == column.type for field, column in zip(schema, columns, strict=True)):
                 schema = self._compact_schema = _with_types(self._schema, columns)

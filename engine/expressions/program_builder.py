@@ -243,6 +243,8 @@ class BatchProgram:
         self._names = [""] * len(self.inputs)
         #: indexes of the columns that are its inputs, None where some input is computed
         self._places = column_places(self.inputs)
+        #: whether these are the first columns, in order
+        self._are_first = self._places is not None and self._places == [*range(len(self._places))]
         self._program = VectorProgram(
             builder.kinds,
             [register for register, _ in inputs],
@@ -268,7 +270,7 @@ class BatchProgram:
     def _inputs_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the inputs over a batch; decimals come narrow, or not."""
         if self._places is not None:
-            return batch if self._places == [*range(batch.num_columns)] else batch.select(self._places)
+            return batch if self._are_first and batch.num_columns == len(self._places) else batch.select(self._places)
         columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
         return pa.RecordBatch.from_arrays(columns, names=self._names)
 

@@ -58,6 +58,11 @@ class SharedParts:
         key = _encoder.encode(part)
         return key if key in self._repeated and is_deterministic(part) else None
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether a part stands in several places, so that its values are kept for a batch."""
+        return bool(self._operands)
+
     def known(self, key: bytes) -> Operand | None:
         """Return the operand of a part, None before it was compiled."""
         return self._operands.get(key)
@@ -84,9 +89,6 @@ class SharedParts:
     @contextlib.contextmanager
     def values_of(self, batch: pa.RecordBatch) -> Iterator[None]:
         """Keep values of a batch meanwhile."""
-        if not self._operands:
-            yield
-            return
         self._kept.batch, self._kept.values = batch, {}
         try:
             yield

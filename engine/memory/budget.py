@@ -80,6 +80,9 @@ class Budget:
         self._limits = dict.fromkeys(Kind, _UNLIMITED)  # guarded by: self._changed
         self._held = dict.fromkeys(Kind, 0)  # guarded by: self._changed
         self._roles = dict.fromkeys(Role, 0)  # guarded by: self._changed
+        #: limit for a batch or a row group of each member of a role; replaced as a whole
+        self._parts: dict[Role, int] = {}
+        self._settle_parts()
         self._steps: list[Reservation] = []  # guarded by: self._changed
         self._waiting: deque[_Waiter] = deque()  # guarded by: self._changed
 
@@ -87,6 +90,7 @@ class Budget:
         """Change the limit of a kind for all reservations to come."""
         with self._changed:
             self._limits[kind] = limit_bytes
+            self._settle_parts()
             self._changed.notify_all()
 
     def limit(self, kind: Kind) -> int:
@@ -113,6 +117,7 @@ class Budget:
             self._set_size(reservation, size)
             if role is not None:
                 self._roles[role] += 1
+                self._settle_parts()
         return reservation
 
     def step(self, kind: Kind, size: int | None, is_ended: Callable[[], bool] = lambda: False) -> Reservation:
@@ -200,7 +205,11 @@ class Budget:
 
     def part_bytes(self, role: Role) -> int:
         """Return the limit for a batch or a row group of each reader or writer, as of now."""
-        return self._limits[Kind.ARROW] // 2 // role.value // max(1, self._roles[role])
+        return self._parts[role]
+
+    def _settle_parts(self) -> None:
+        part = self._limits[Kind.ARROW] // 2
+        self._parts = {role: part // role.value // max(1, count) for role, count in self._roles.items()}
 
     def move(self, source: Reservation, target: Reservation, size: int) -> None:
         """Move bytes from one reservation to another, as far as they go; called by Reservation.split."""
@@ -214,6 +223,7 @@ class Budget:
             self._set_size(reservation, 0)
             if reservation.role is not None:
                 self._roles[reservation.role] -= 1
+                self._settle_parts()
             if reservation in self._steps:
                 self._steps.remove(reservation)
 

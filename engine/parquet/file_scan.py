@@ -169,7 +169,7 @@ class FileScan:
             self._memory.take_ahead(ahead.size_bytes)
         if possible == []:
             return
-        if self._memory.hold_fetched(self._file.fetched_bytes(group, columns)):
+        if self._file.is_fetched and self._memory.hold_fetched(self._file.fetched_bytes(group, columns)):
             self._file.fetch(group, columns)
         known = self._file.pages(group, columns)
         self._memory.check(self.path, group, known)
@@ -203,9 +203,9 @@ class FileScan:
         if known.row_count == 1:
             yield from self._whole(map(self._of_source, self._file.single_row(group, columns)))
             return
-        sizes = self._memory.sizes(known)
         passes = None
-        if not self._memory.hold(sizes):
+        if not self._memory.hold(known):
+            sizes = self._memory.sizes(known)
             if self._file.is_chosen(group):  # what follows reads all rows
                 self._file.choose(group, columns, None)
                 sizes = self._file.pages(group, columns).held
@@ -307,7 +307,7 @@ class FileScan:
         if self._as_wanted is not None and found.equals(self._as_wanted, check_metadata=True):
             return batch
         made = arranged(batch, self.output_schema, self._request.compact)
-        is_coded = any(map(pa.types.is_dictionary, found.types))  # codes are checked, of each batch
+        is_coded = pa.DictionaryType in map(type, found.types)  # codes are checked, of each batch
         if not is_coded and made.schema.equals(found, check_metadata=True):
             self._as_wanted = found
         return made

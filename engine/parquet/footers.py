@@ -78,8 +78,9 @@ class GroupPages(NamedTuple):
     row_count: int
     #: bytes of all columns of the row group before compression
     group_bytes: int
-    #: bytes held while all of these columns are read
+    #: bytes held while all of these columns are read, and with that column twice that holds most
     held_bytes: int
+    held_bytes_max: int
 
 
 class KnownGroups(NamedTuple):

@@ -222,7 +222,7 @@ class OpenFile:
 
     def pages(self, group: int, columns: Sequence[str]) -> GroupPages:
         """Return the pages of columns of a row group."""
-        key, together = (group, tuple(columns)), self._known_of(group).together
+        key, together = (group, tuple(columns)), (self._known_of(group) if self._chosen else self._known).together
         found = together.get(key)
         if found is None:
             found = together[key] = self._together(group, columns)
@@ -250,13 +250,16 @@ class OpenFile:
         encoded = sum(one.whole_bytes for one in pages) or metadata.total_byte_size
         wide = sum(one.value_bytes for one in pages if one.value_bytes >= _WIDE_VALUE_BYTES)
         row_bytes = max(wide, encoded / max(1, metadata.num_rows))
-        return GroupPages(held, row_bytes, metadata.num_rows, metadata.total_byte_size, sum(held.values()))
+        total = sum(held.values())
+        peak = total + max(held.values(), default=0)
+        return GroupPages(held, row_bytes, metadata.num_rows, metadata.total_byte_size, total, peak)
 
     def columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
         """Return some columns of a row group in batches of so many rows; another stream of the columns ends with it."""
-        self.fetch(group, columns)
+        if self._file.is_fetched:
+            self.fetch(group, columns)
         decoded = self._decoded(group, columns)
-        others = [name for name in columns if name not in decoded]
+        others = [name for name in columns if name not in decoded] if len(decoded) < len(columns) else []
         if others:
             chosen = self._chosen_of(group)
             self.fetch(group, [name for name in others if chosen.pop(name, None) is not None])  # pyarrow reads all
@@ -325,7 +328,7 @@ class OpenFile:
         widths = self._widths.get(names)
         if widths is None:
             widths = self._widths[names] = tuple((name, self._width(name)) for name in names)
-        known = self._known_of(group).decoded
+        known = (self._known_of(group) if self._chosen else self._known).decoded
         found = known.get((group, widths))
         if found is None:
             chunks = ((name, self._stored(group, name)) for name in names)

@@ -18,10 +18,10 @@ an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -118,7 +118,7 @@ class ParquetReader:
         """Find the threshold by keys of row groups; yields batches of no rows, since the task may want to stop."""
         first.test.is_dropping = False
         for path in dict.fromkeys(split.path for split in self._splits):
-            with named_errors(f"file {path}"):
+            with NamedErrors(f"file {path}"):
                 yield from self._scans.of(path, self._new_scan).look_ahead(first)
         first.test.keys.settle()
         first.test.is_dropping = True
@@ -138,8 +138,9 @@ class ParquetReader:
                 continue
             for split in listed:
                 self._run_read += 1
-                with named_errors(f"file {split.path}, row groups {split.start} to {split.end}"):
+                with NamedErrors(f"file {split.path}, row groups {split.start} to {split.end}"):
                     yield from self._read_split(split)
+        self._memory.let_go()
 
     def _read_small(self, path: str, splits: Sequence[SourceSplit]) -> list[pa.RecordBatch] | None:
         """Return the rows of a file's splits at once, where the file is one of many small ones, read whole."""
@@ -222,17 +223,22 @@ def _small_batches(memory: ScanMemory) -> SmallBatches:
     return SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, memory.part_bytes // 8)))
 
 
-@contextmanager
-def named_errors(place: str) -> Iterator[None]:
-    """Say where it is that a file cannot be read."""
-    try:
-        yield
-    except SpillError:
-        # An OSError too, but not about the file: columns were put aside.
-        raise
-    except (pa.ArrowInvalid, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            # The system's error, not Arrow's about what is in the file.
-            raise
-        reason = str(error).partition("\n")[0]
-        raise DataError(f"{place}: {reason}") from error
+class NamedErrors:
+    """A block that says where it is that a file cannot be read. A class, since each split and row group has one."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Raise DataError in place of what Arrow says of a file."""
+        # A SpillError is an OSError too, but not about the file: columns were put aside. What has a number is the
+        # system's error, not Arrow's about what is in the file.
+        is_system = isinstance(error, OSError) and error.errno is not None
+        if isinstance(error, (pa.ArrowInvalid, OSError)) and not isinstance(error, SpillError) and not is_system:
+            reason = str(error).partition("\n")[0]
+            raise DataError(f"{self._place}: {reason}") from error

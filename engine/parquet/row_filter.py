@@ -89,7 +89,7 @@ class RowFilter:
             predicate is not None and not can_raise and all(isinstance(one, AdaptiveKeyFilter) for one in tests)
         )
         #: columns of the filter and the others, by what is asked for
-        self._sides: dict[tuple[str, ...], SideBySide] = {}
+        self._sides: dict[tuple[str, ...], tuple[list[str], list[str], SideBySide]] = {}
         #: rows that tests, and the predicate, were asked about, and those that they left
         self._tested, self._asked = _Share(), _Share()
 
@@ -108,9 +108,8 @@ class RowFilter:
         row_count: of the row group. possible: those of its rows that are looked at, None: all. looks: batches of which
         the columns of the filter are looked at together, since they are narrow beside the others.
         """
-        own = [name for name in columns if name in self.columns]
-        others = [name for name in columns if name not in self.columns]
-        looked, sides = rows * looks, self._sides_of(columns)
+        own, others, sides = self._sides_of(columns)
+        looked = rows * looks
         filtered, beside = open_columns(self.columns, looked), _Beside(partial(open_columns, others, rows))
         for start in range(0, row_count, looked):
             count = min(looked, row_count - start)
@@ -140,10 +139,12 @@ class RowFilter:
                 yield beside.read(part, Beside(sides, left.slice(given, kept_count), None))
                 given += kept_count
 
-    def _sides_of(self, columns: Sequence[str]) -> SideBySide:
+    def _sides_of(self, columns: Sequence[str]) -> tuple[list[str], list[str], SideBySide]:
         sides = self._sides.get(tuple(columns))
         if sides is None:
-            sides = self._sides[tuple(columns)] = SideBySide(columns)
+            own = [name for name in columns if name in self.columns]
+            others = [name for name in columns if name not in self.columns]
+            sides = self._sides[tuple(columns)] = own, others, SideBySide(columns)
         return sides
 
     def _filtered(

@@ -2,7 +2,7 @@
 
     memory = ScanMemory(new_space)
     memory.check(path, group, pages)               MemoryBudgetError for a column that no reader can hold
-    memory.hold(sizes) -> bool                     what columns of a row group take; False: there is not as much
+    memory.hold(pages) -> bool                     what columns of a row group take; False: there is not as much
     memory.hold_ahead(size) -> bool                what is fetched of a row group that is read later, from any thread
     memory.take_ahead(size)                        it is read now: it counts as what is held
     memory.passes(read, sizes, rows)               the batches, through a file; None: there is no space for files
@@ -59,6 +59,8 @@ class ScanMemory:
         self._held_bytes = 0
         #: The width of the rows that came out last.
         self._row_bytes = 0.0
+        #: The width of rows, decoded or as they came out; 0.0 before the first one.
+        self.row_bytes = 0.0
         #: Widths of rows as a filter decoded them, by the first column of the stream.
         self._decoded_widths: dict[str, float] = {}
 
@@ -76,14 +78,21 @@ class ScanMemory:
 
     def sizes(self, pages: GroupPages) -> dict[str, int]:
         """Return the bytes to reserve for each column: no more than a row group has that is smaller than a batch."""
-        if pages.group_bytes > min(LEAST_BYTES // 2, self._reserved.part_bytes):
-            return pages.held
-        return dict.fromkeys(pages.held, pages.group_bytes // max(1, len(pages.held)))
+        return dict.fromkeys(pages.held, self._column_bytes(pages)) if self._is_small(pages) else pages.held
 
-    def hold(self, sizes: Mapping[str, int]) -> bool:
+    def _is_small(self, pages: GroupPages) -> bool:
+        return pages.group_bytes <= LEAST_BYTES // 2 and pages.group_bytes <= self._reserved.part_bytes
+
+    @staticmethod
+    def _column_bytes(pages: GroupPages) -> int:
+        return pages.group_bytes // max(1, len(pages.held))
+
+    def hold(self, pages: GroupPages) -> bool:
         """Reserve what columns take while they are read; False: there is not as much, and nothing is held."""
         # A page that is opened is there twice for a moment.
-        wanted = sum(sizes.values()) + max(sizes.values(), default=0)
+        wanted = pages.held_bytes_max
+        if self._is_small(pages):
+            wanted = self._column_bytes(pages) * (len(pages.held) + 1) if pages.held else 0
         is_reserved = self._resize(wanted)
         if not is_reserved and self._ahead_bytes:
             self.drop_ahead()
@@ -134,16 +143,15 @@ class ScanMemory:
             return None
         return read_in_passes(read, sizes, rows, self._new_space, process_budget)
 
-    @property
-    def row_bytes(self) -> float:
-        """The width of rows, decoded or as they came out; 0.0 before the first one."""
-        return max(self._row_bytes, sum(self._decoded_widths.values()))
-
     def note_rows(self, batch: pa.RecordBatch) -> float:
         """Note how wide rows are that come out, and return it; a batch of no rows says nothing."""
-        if batch.num_rows:
-            self._row_bytes = average_width(batch)
+        if batch.num_rows and (width := average_width(batch)) != self._row_bytes:
+            self._row_bytes = width
+            self._settle_width()
         return self._row_bytes
+
+    def _settle_width(self) -> None:
+        self.row_bytes = max(self._row_bytes, sum(self._decoded_widths.values()))
 
     def decoded_width(self, columns: Sequence[str]) -> float:
         """Return the width of rows in a stream of columns; 0.0 where it is not known."""
@@ -153,11 +161,13 @@ class ScanMemory:
         """Note how wide the first rows of a stream of columns are."""
         if batch.num_rows and columns and columns[0] not in self._decoded_widths:
             self._decoded_widths[columns[0]] = average_width(batch)
+            self._settle_width()
 
     def forget_decoded(self, columns: Sequence[str]) -> None:
         """Have the next rows of a stream of columns count, and no longer those before."""
         if columns:
             self._decoded_widths.pop(columns[0], None)
+            self._settle_width()
 
     def rows_at_once(self, row_bytes: float, rows_max: int) -> int:
         """Return the number of rows of a row group that are about one batch."""
@@ -169,12 +179,11 @@ class ScanMemory:
         return max(BATCH_BYTES_MIN, min(wanted, self._reserved.part_bytes))
 
     def end_split(self) -> None:
-        """Let go what the last row group of a split held.
+        """Give back large blocks, of pages and dictionaries, which may be smaller in the next split.
 
-        Small blocks are kept for the next row group: to give them back and touch them again takes half as long as
-        decoding does. Large ones are of pages and dictionaries, which may be smaller there.
+        Small ones are kept for its row groups: to give them back and touch them again takes half as long as decoding
+        does. What is reserved is so until the next row group, or ``let_go``.
         """
-        self._resize(0)
         if self._held_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
 

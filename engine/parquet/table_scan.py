@@ -32,7 +32,7 @@ from engine.parquet.file_scan import FileScan
 from engine.parquet.footers import opened_ranges, read_footer, shared_footer
 from engine.parquet.open_file import OpenFile
 from engine.parquet.open_scans import OpenScans
-from engine.parquet.reader import filtered_batches, named_errors
+from engine.parquet.reader import NamedErrors, filtered_batches
 from engine.parquet.scan_memory import ScanMemory
 from engine.parquet.scan_request import ScanRequest
 from engine.storage.file_system import FileStatus
@@ -109,9 +109,10 @@ class TableScan:
                         self.pruned_groups += 1
             self._memory.end_split()
             self.bytes_read += split.size_bytes
+        self._memory.let_go()
 
     def _batches(self, scan: FileScan, group: int) -> Iterator[pa.RecordBatch]:
-        with named_errors(f"file {scan.path}, row group {group}"):
+        with NamedErrors(f"file {scan.path}, row group {group}"):
             rows = scan.rows(group)
             yield from filtered_batches(rows, self._memory) if scan.is_filtering else rows
 

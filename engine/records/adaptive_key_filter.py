@@ -75,7 +75,7 @@ class AdaptiveKeyFilter:
         return found
 
     def _found(self, array: pa.Array) -> pa.BooleanArray:
-        if not pa.types.is_dictionary(array.type):
+        if not isinstance(array, pa.DictionaryArray):
             return self._plain(array)
         of_rows = pc.take(self._plain(array.dictionary), array.indices)
         return pc.fill_null(of_rows, _FALSE) if of_rows.null_count else of_rows

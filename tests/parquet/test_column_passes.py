@@ -1,5 +1,6 @@
 """Row groups whose columns do not fit side by side: the same rows, with less memory."""
 
+import contextlib
 import os
 
 import pyarrow as pa
@@ -99,6 +100,21 @@ def test_what_is_reserved_is_given_back_when_a_reader_is_closed_in_the_middle(tm
     assert share.held(Kind.ARROW) > 0
     reader.close()
     assert share.held(Kind.ARROW) == 0
+
+
+def test_what_is_reserved_is_given_back_before_the_rows_that_a_reader_had_are_worked_on(
+    tmp_path, new_space, monkeypatch
+):
+    path = tmp_path / "t.parquet"
+    pq.write_table(table(), path, row_group_size=100)
+    spec, _, _ = parquet_source(path)
+    share = budget_of(1 << 30)
+    monkeypatch.setattr(scan_memory, "LEAST_BYTES", 0)
+    monkeypatch.setattr(scan_memory, "process_budget", share)
+    with contextlib.closing(ParquetReader(spec, spec.splits, new_space)) as reader:
+        held = [share.held(Kind.ARROW) for _ in reader]
+        assert min(held) > 0
+        assert share.held(Kind.ARROW) == 0
 
 
 def test_memory_of_pages_is_not_kept_from_pass_to_pass(tmp_path, new_space, monkeypatch):

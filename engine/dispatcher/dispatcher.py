@@ -290,15 +290,16 @@ class Dispatcher(RpcEndpoint):
         self._ended.add(ended)
         if outcome.status != "SUSPENDED":  # the next leader goes on with a suspended job
             reach("job.ended")
-            has_tried = asyncio.Event()
-            self.spawn(self._keeper.forget(ended, has_tried=has_tried), f"remains of {job_id}")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(has_tried.wait(), _REMAINS_S)
+            if self._keeper.has_remains:
+                has_tried = asyncio.Event()
+                self.spawn(self._keeper.forget(ended, has_tried=has_tried), f"remains of {job_id}")
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(has_tried.wait(), _REMAINS_S)
         if not running.outcome.done():
             running.outcome.set_result(outcome)
-        del self._running[job_id]
         self._rpc.stop(job_master)
         await job_master.stop()
+        del self._running[job_id]  # until here ``stop`` sees to it, if it comes in between
         job_master.take_apart()
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:

@@ -171,6 +171,11 @@ class JobKeeper:
             await asyncio.sleep(pause_s)
         raise AssertionError("pauses do not end")
 
+    @property
+    def has_remains(self) -> bool:
+        """Whether jobs that have ended leave anything to be written or removed."""
+        return self.ended.has_archive or self._remove_blobs is not None or self._storage is not None
+
     async def forget(self, job: EndedJob, journal: str | None = None, has_tried: asyncio.Event | None = None) -> None:
         """Keep the history of a job that has ended, and remove everything else.
 

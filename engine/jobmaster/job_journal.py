@@ -136,13 +136,15 @@ class FileJournal:
         if self._is_closed:
             return
         self._is_closed = True
-        await self._is_flushed(min(self._patience_s, _CLOSE_S))
-        if self._loop is None:
-            self._place.close()
-            return
-        self._frames.put(None)
-        if self.is_written or self._failure:
-            self._writer.join(self._patience_s)  # it has nothing to do
+        try:
+            await self._is_flushed(min(self._patience_s, _CLOSE_S))
+        finally:  # also where the wait is broken off
+            if self._loop is None:
+                self._place.close()
+            else:
+                self._frames.put(None)
+                if self.is_written or self._failure:
+                    self._writer.join(self._patience_s)  # it has nothing to do
 
     def mend(self) -> bool:
         """Write the file again when it is not there any more; return whether that was so. Any thread; OSError."""

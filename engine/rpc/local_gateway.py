@@ -83,17 +83,30 @@ class LocalGateway:
         """Send a request and return the reply (``Gateway.ask``); without ``timeout_s`` the service has one."""
         if isinstance(timeout_s, EllipsisType):
             timeout_s = self._service.ask_timeout_s
-        call = asyncio.get_running_loop().create_task(self._service.deliver(self._address, self._epoch, request))
-        if timeout_s is None:
-            return cast("R", await asyncio.shield(call))
-        call.add_done_callback(_forget_outcome)
-        done, _ = await asyncio.wait({call}, timeout=timeout_s)
-        if not done:
-            raise RpcTimeoutError(f"{self._address} did not answer {type(request).__name__} within {timeout_s} s")
-        return cast("R", call.result())
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[object] = loop.create_future()
+        answering = loop.create_task(self._answer(request, reply))
+        if timeout_s is not None:
+            try:
+                done, _ = await asyncio.wait({reply}, timeout=timeout_s)
+            finally:
+                reply.cancel()  # if there is none yet, no one waits for it any more
+            if not done:
+                raise RpcTimeoutError(f"{self._address} did not answer {type(request).__name__} within {timeout_s} s")
+        answer = await reply
+        del answering  # until here it is referred to: the loop alone keeps no task alive
+        return cast("R", answer)
 
-
-def _forget_outcome(call: asyncio.Task[Any]) -> None:
-    # A caller that gave up does not look at the outcome; without this the loop would report it as lost.
-    if not call.cancelled():
-        call.exception()
+    async def _answer(self, request: Request[Any], reply: asyncio.Future[object]) -> None:
+        """Have a request answered; a caller that gave up, and cancelled its reply, does not look at the outcome."""
+        try:
+            answer = await self._service.deliver(self._address, self._epoch, request)
+        except Exception as error:
+            if not reply.done():
+                reply.set_exception(error)
+        except BaseException:
+            reply.cancel()
+            raise
+        else:
+            if not reply.done():
+                reply.set_result(answer)

@@ -160,12 +160,12 @@ def test_a_process_that_is_gone_is_noticed_by_its_broken_connection_not_by_its_s
             cluster.rpc.stop(cluster.task_executor)
 
             async def call_is_held():
-                return any("deliver" in str(task.get_coro()) for task in asyncio.all_tasks())
+                return any("LocalGateway._answer" in str(task.get_coro()) for task in asyncio.all_tasks())
 
             await until(call_is_held)
             registration.cancel()
             for task in asyncio.all_tasks():  # what a transport does with the call of a caller that is gone
-                if "deliver" in str(task.get_coro()):
+                if "LocalGateway._answer" in str(task.get_coro()):
                     task.cancel()
 
             async def is_forgotten():

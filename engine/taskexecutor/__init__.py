@@ -5,6 +5,7 @@ registration.py   Registration: registered with the leader, again and again, wit
 resource_manager_link.py  ResourceManagerLink: what is said to the ResourceManager, and whether it is there
 task_reporter.py  reports of the tasks of a job in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt
+task_threads.py   TaskThreads: the threads of tasks, used again
 task_state.py     states of a task, as a table (pure)
 task_notes.py     what an ended attempt spilled and waited for, as a line for the log (pure)
 task_turns.py     TaskTurns: many threads of tasks wait longer for their turn at the interpreter

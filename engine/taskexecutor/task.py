@@ -40,6 +40,7 @@ from engine.storage.store_client import in_job
 from engine.task_log import task_log
 from engine.taskexecutor.task_notes import notable
 from engine.taskexecutor.task_state import TaskState, check_task_transition
+from engine.taskexecutor.task_threads import TaskThreads
 from engine.taskexecutor.task_turns import TASK_TURNS
 
 _log = logging.getLogger(__name__)
@@ -105,6 +106,7 @@ class Task:
         resource_id: ResourceId,
         factory: InvokableFactory,
         on_report: Callable[[Task, TaskReport], None],
+        threads: TaskThreads,
     ) -> None:
         self.descriptor = descriptor
         self.job_master_address = job_master_address
@@ -122,7 +124,7 @@ class Task:
         self._is_cancelled = False  # guarded by: self._lock
         self._is_given_up = False
         self._has_told_of_counters = False  # once is enough; which thread does, does not matter
-        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread = threads.thread(self._run, self.name)
 
     @property
     def name(self) -> str:
@@ -176,7 +178,7 @@ class Task:
             return None
 
     def join(self) -> None:
-        """Wait for the thread once ``ended`` is set, which takes no time; not for one that was given up."""
+        """Wait until the thread is free once ``ended`` is set, which takes no time; not for one that was given up."""
         if not self._is_given_up:
             self._thread.join()
 

@@ -65,6 +65,7 @@ from engine.taskexecutor.slot_table import SlotTable, TaskSlot
 from engine.taskexecutor.task import Invokable, Task
 from engine.taskexecutor.task_reporter import TaskReporter
 from engine.taskexecutor.task_state import TaskState
+from engine.taskexecutor.task_threads import TaskThreads
 
 _log = logging.getLogger(__name__)
 
@@ -139,9 +140,12 @@ class TaskExecutor(RpcEndpoint):
         self._resources = resources
         self._blocking_work = blocking_work
         self._tasks: dict[ExecutionAttemptId, Task] = {}
+        self._threads = TaskThreads()
         #: events of attempts whose ends are waited for: each is set when its attempt is taken out of its slot
         self._ends: dict[ExecutionAttemptId, asyncio.Event] = {}
         self._jobs = JobTable()
+        #: asyncio task that gives memory back in a moment
+        self._giving_back: asyncio.Task[None] | None = None
         self._reporter = TaskReporter(self._gateway, self._jobs.__contains__, self.spawn)
         self._heartbeats = HeartbeatMonitor[str](settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock)
 
@@ -261,6 +265,7 @@ class TaskExecutor(RpcEndpoint):
             self.resource_id,
             self._resources.create_invokable,
             self._report,
+            self._threads,
         )
         self._tasks[descriptor.attempt] = task
         self._jobs.add(descriptor.job_id, descriptor.attempt)
@@ -271,6 +276,8 @@ class TaskExecutor(RpcEndpoint):
     def _report(self, task: Task, report: TaskReport) -> None:
         self._jobs.note(task.descriptor.job_id, report)
         self._reporter.report(task, report)
+        if task.state.is_terminal:
+            task.join()
         if task.state is TaskState.FINISHED:
             self._remove_task(task)
         elif task.state.is_terminal:
@@ -281,8 +288,7 @@ class TaskExecutor(RpcEndpoint):
         self._remove_task(task)
 
     def _remove_task(self, task: Task) -> None:
-        """Take an attempt whose thread has ended, or was given up, out of its slot."""
-        task.join()
+        """Take an attempt whose thread is free, or was given up, out of its slot."""
         attempt = task.descriptor.attempt
         del self._tasks[attempt]
         if attempt in self._ends:
@@ -347,7 +353,8 @@ class TaskExecutor(RpcEndpoint):
         attempts = self._jobs.forget(job_id)
         release = partial(self._resources.release_attempts, job_id, attempts)
         await asyncio.get_running_loop().run_in_executor(self._blocking_work, release)
-        self.spawn(self._give_back_when_idle(), "giving memory back")
+        if self._giving_back is None or self._giving_back.done():  # else it is about to be given back
+            self._giving_back = self.spawn(self._give_back_when_idle(), "giving memory back")
 
     async def _give_back_when_idle(self) -> None:
         """Release what ended jobs have freed, unless the next one comes at once and would touch it first again."""
@@ -449,7 +456,9 @@ class TaskExecutor(RpcEndpoint):
             self._cancel(task)
         for task in tasks:
             await task.ended.wait()
+            task.join()
         await super().stop()
+        self._threads.close()
 
 
 async def _unless_at_end(executor: Executor, work: Callable[[], object]) -> None:

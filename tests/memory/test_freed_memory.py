@@ -168,4 +168,4 @@ def test_memory_goes_back_once_no_job_has_come_for_a_moment(monkeypatch, notes, 
 
     monkeypatch.setattr(task_executor, "_IDLE_S", 0.05)
     asyncio.run(work())
-    assert notes.taken == (jobs if goes_on else [*jobs, "freed memory", "freed memory"])
+    assert notes.taken == (jobs if goes_on else [*jobs, "freed memory"])

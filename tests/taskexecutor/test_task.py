@@ -16,6 +16,7 @@ from engine.graph.deployment import TaskCounters, TaskDeploymentDescriptor
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId, ResourceId
 from engine.taskexecutor import task_executor
 from engine.taskexecutor.task import Task
+from engine.taskexecutor.task_threads import TaskThreads
 
 
 class CancelledWhile:
@@ -65,6 +66,7 @@ def run_task(invokable, on_ended=lambda task: None):
             ResourceId.random(),
             lambda _: made.pop().made(),
             lambda _, report: reports.append(report),
+            threads,
         )
         made[0].task = task
         task.start()
@@ -72,7 +74,9 @@ def run_task(invokable, on_ended=lambda task: None):
         on_ended(task)
         task.join()
 
+    threads = TaskThreads()
     asyncio.run(run())
+    threads.close()
     return reports
 
 

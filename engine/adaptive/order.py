@@ -30,14 +30,16 @@ def waits(job_graph: JobGraph) -> dict[JobVertexId, tuple[IntermediateDataSetId,
     """Return the data sets that vertices wait for besides those that they read, by vertex of the waiting region."""
     if job_graph.adaptive is None:
         return {}
+    undecided = [
+        (join, small) for join in job_graph.vertices if (small := _undecided_input(job_graph, join)) is not None
+    ]
+    if not undecided:
+        return {}
     regions = pipelined_regions(job_graph)
     region_of = {vertex: region for region in regions for vertex in region.vertices}
     needs = {region.index: set(region.inputs) for region in regions}
     found: dict[JobVertexId, tuple[IntermediateDataSetId, ...]] = {}
-    for join in job_graph.vertices:
-        small = _undecided_input(job_graph, join)
-        if small is None:
-            continue
+    for join, small in undecided:
         small_set, stay_set = input_edge(join, small).data_set, input_edge(join, 1 - small).data_set
         first, second = region_of[small_set.producer], region_of[stay_set.producer]
         if _needs(needs, first, second):

@@ -176,6 +176,18 @@ class JobMaster(RpcEndpoint):
         """Do what takes time beside everything else, and hear how it came out."""
         self.spawn(self._hear_of(call, *args), name)
 
+    def _step(self, name: str, call: Callable[[*Ts], Coroutine[Any, Any, JobInput]], *args: *Ts) -> None:
+        """Take a step of the outputs: at once where it waits for nothing, else beside everything."""
+        if not self._outputs.is_at_once:
+            self._begin(name, call, *args)
+            return
+        try:
+            call(*args).send(None)
+        except StopIteration as done:
+            self._hear(done.value)
+        else:
+            raise AssertionError(f"{name} waits")
+
     async def _hear_of(self, call: Callable[[*Ts], Coroutine[Any, Any, JobInput | None]], *args: *Ts) -> None:
         happened = await call(*args)
         if happened is not None:
@@ -222,14 +234,14 @@ class JobMaster(RpcEndpoint):
         do = job_instruction
         match instruction:
             case do.PrepareOutputs():
-                self._begin("prepare", self._outputs.prepare, instruction.known)
+                self._step("prepare", self._outputs.prepare, instruction.known)
             case do.ReviseOutputs():
                 self._outputs.commit.revise(instruction.job_graph)
             case do.Commit() | do.PublishAgain():
-                self._begin("publish", self._outputs.publish, instruction)
+                self._step("publish", self._outputs.publish, instruction)
             case do.Record():
                 end = self._report.job_end(instruction.status, instruction.failure, self._leadership.epoch)
-                self._begin("record", self._outputs.record, end)
+                self._step("record", self._outputs.record, end)
             case do.GiveBack():
                 self._begin("give back", self._calls.give_back, self.job_graph.job_id, instruction.addresses)
             case do.RemoveStaging():

@@ -52,6 +52,11 @@ class OutputSteps:
         #: requests to stores that these steps make
         self.traffic = StoreTraffic()
 
+    @property
+    def is_at_once(self) -> bool:
+        """Whether all steps but the removal of staging wait for nothing."""
+        return self.commit.is_at_once and self._journal.is_durable and not self._states.has_places
+
     async def prepare(self, known: dict[int, Staging] | None) -> JobInput:
         """Make room for the outputs, and hold the states of what is read."""
         try:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, count
+from engine.jobmaster.output_steps import OutputSteps
 
 pytestmark = [pytest.mark.integration, pytest.mark.quick]
 
@@ -40,3 +41,15 @@ def test_a_result_for_the_client_waits_for_no_disk_and_an_output_does(tmp_path, 
         rows.write_csv(str(tmp_path / "out"))
         env.execute()
     assert synchronised
+
+
+def test_the_outputs_of_a_job_that_is_collected_need_no_file_and_no_thread(monkeypatch):
+    async def refuse(steps, work):
+        raise AssertionError("a step waits for a thread")
+
+    monkeypatch.setattr(OutputSteps, "_ask_storage", refuse)
+    with Environment() as env:
+        rows = env.from_arrow(pa.table({"n": [1, 2], "t": ["x", "y"]}))
+        for _ in range(2):
+            assert sorted(map(tuple, rows.collect())) == [(1, "x"), (2, "y")]
+        assert not list(env.temporary_folder().glob("result-*"))

@@ -37,6 +37,7 @@ from engine.optimizer.join_alternatives import (
     sorted_by_range,
     why_wrong,
 )
+from engine.optimizer.join_estimates import candidate_pairs
 from engine.optimizer.properties import RANDOM, GlobalProperties, hashed_by
 from engine.optimizer.range_planning import find_range, pair_costs, range_pairs
 from engine.optimizer.replication import HINT as REPLICATED_HINT
@@ -44,6 +45,7 @@ from engine.optimizer.replication import arriving, is_replicated, replicated_shi
 from engine.optimizer.settings import OptimizerSettings
 from engine.shown_sizes import size_text
 from engine.statistics.costs import (
+    NO_COST,
     Costs,
     broadcast_cost,
     forward_cost,
@@ -55,6 +57,8 @@ from engine.statistics.costs import (
 from engine.statistics.estimates import Estimates, scaled
 
 BROADCAST = PartitionerSpec("BROADCAST")
+#: bytes touched for a pair that a condition is asked about: both of its rows are looked up
+_PAIR_BYTES = 8
 
 
 def join_candidates(
@@ -160,6 +164,8 @@ def _candidate(
     if pair == HH and not settings.legacy_estimates:
         sides = split_heavy_keys(join, strategy, estimates.rows, sides, parallelism)
     costs = _local_costs(alternative, *sides.arriving, parallelism, settings, table)
+    if not settings.legacy_estimates:
+        costs += _pairs_cost(join, strategy, left.estimates, right.estimates)
     return Candidate(
         node,
         estimates,
@@ -212,6 +218,19 @@ def _local_costs(
         return sort_merge_join_cost(left, right, parallelism, memory)
     build, probe = (left, right) if strategy is LocalStrategy.HASH_BUILD_FIRST else (right, left)
     return hash_join_cost(build, probe, copies, parallelism, memory, table)
+
+
+def _pairs_cost(join: Join, strategy: LocalStrategy, left: Estimates, right: Estimates) -> Costs:
+    """Return the cost of asking a condition for a match of each left row: 0 for other joins, which ask for all pairs.
+
+    A left row that probes stops at its match. One that is built is met by each row of its key that probes, and those
+    that come in one batch, as rows of one key do, are all asked about it.
+    """
+    if join.condition is None or join.how not in (JoinType.SEMI, JoinType.ANTI) or strategy in SORTING:
+        return NO_COST
+    pairs = candidate_pairs(join, left, right)
+    asked = pairs if strategy is LocalStrategy.HASH_BUILD_FIRST else min(pairs, left.rows)
+    return Costs(cpu=asked * _PAIR_BYTES)
 
 
 def _parallelism(

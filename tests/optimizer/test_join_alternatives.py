@@ -27,7 +27,7 @@ from engine.optimizer.join_alternatives import (
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.interpreter import join_pairs
-from tests.optimizer.plan_building import Builder, column, schema, skew_join
+from tests.optimizer.plan_building import Builder, call, column, schema, skew_join
 
 FOUR = OptimizerSettings(parallelism=4)
 HASH, BROADCAST, FORWARD = ShipStrategy.PARTITION_HASH, ShipStrategy.BROADCAST, ShipStrategy.FORWARD
@@ -192,6 +192,25 @@ def test_the_smaller_side_is_built_where_that_is_right(how, left_rows, right_row
     builder = two_sources(left_rows, right_rows)
     builder.sink(builder.join(0, 1, left_on="k", right_on="j", how=how))
     assert chosen(builder.plan()) == expected
+
+
+@pytest.mark.parametrize("how", [JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize(
+    ("left_rows", "distinct", "expected"),
+    [
+        (100_000, 10_000, SECOND),  # ten rows of a key meet each other, and one of them is enough
+        (100_000, 100_000, FIRST),  # one pair of each row, whichever side is built
+        (1_000, 10_000, FIRST),  # few rows are built
+    ],
+)
+def test_rows_that_want_one_match_of_many_probe(how, left_rows, distinct, expected):
+    builder = Builder()
+    known = ColumnStatistics(distinct_count=distinct)
+    builder.source(schema(k="int64", a="int64"), rows=left_rows, columns={"k": known})
+    builder.source(schema(j="int64", b="int64"), rows=100_000, columns={"j": known})
+    differ = call("not_equal", "a", "b")
+    builder.sink(builder.join(0, 1, left_on="k", right_on="j", how=how, condition=differ))
+    assert chosen(builder.plan(), OptimizerSettings(parallelism=1))[-1] == expected
 
 
 @pytest.mark.parametrize("how", [how for how in JoinType if how is not JoinType.CROSS])

@@ -87,7 +87,7 @@ mutation:         ## pure modules with one thing changed at a time, and the chan
 
 bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 ROWS=2000000 RESUME=1; make bench W=kernels
                   ## make bench W=tpch SF=5 LIMIT_MB=1000 RUNS=3 ROUNDS=2; W=tpcds; W=correlated; W=closure; W=cores
-                  ## make bench W=dbbench; W=wide; W=on_spark; W=lake
+                  ## make bench W=dbbench; W=wide; W=on_spark; W=lake; W=contained
 	bash -c 'source bin/config.sh && ensure_environment bench spark'
 	$(PYTHON) -m tests.bench $(W) $(if $(ROWS),--rows $(ROWS)) $(if $(RESUME),--resume) $(if $(RUNS),--runs $(RUNS)) \
 	    $(if $(SF),--scale $(SF)) $(if $(LIMIT_MB),--limit-mb $(LIMIT_MB)) $(if $(ROUNDS),--rounds $(ROUNDS))

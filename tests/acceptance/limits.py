@@ -75,6 +75,14 @@ def kill_count(group: Path) -> int:
     return 0
 
 
+def peak_bytes(group: Path) -> int:
+    """Return the largest size that a group has had, page cache included; 0 where the kernel does not say it."""
+    for name in ("memory.peak", "memory.max_usage_in_bytes"):
+        with contextlib.suppress(OSError):
+            return int((group / name).read_text())
+    return 0
+
+
 class WatchedProcess:
     """A process by its id: what it holds."""
 

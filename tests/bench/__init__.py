@@ -9,6 +9,7 @@
     python -m tests.bench start [--runs 3]
     python -m tests.bench on_spark [--rows N] [--scale 1] [--runs 3]
     python -m tests.bench closure [--rows N] [--runs 3] [--limit-mb N]
+    python -m tests.bench contained [--scale 1] [--rows N] [--runs 3] [--limit-mb N]
     python -m tests.bench cores [--scale 1] [--runs 3] [--limit-mb N]
     python -m tests.bench correlated [--scale 1] [--runs 3] [--limit-mb N]
     python -m tests.bench tpcds [--scale 1] [--runs 3] [--limit-mb N] [--rounds 1]
@@ -30,6 +31,7 @@
     splits.py            the process size alone beside splits of it made by hand: ratios of CPU and wall time
     start.py             the first job of a process and later ones, of ten rows: milliseconds of CPU
     closure.py           closures of ten million edges by WITH RECURSIVE, the same figures
+    contained.py         TPC-DS and the wide table in memory control groups of 1, 2 and 4 GB, nothing told to Drey
     cores.py             eight queries of TPC-H with 1 to 16 subtasks, beside as many threads of DuckDB
     correlated.py        twenty correlated subqueries, the same figures; answers compared
     tpcds.py             the 103 statements of TPC-DS in SQL, likewise

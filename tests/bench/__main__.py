@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.bench import (
     closure,
+    contained,
     cores,
     correlated,
     dbbench,
@@ -104,7 +105,7 @@ def main() -> None:
         nargs="*",
         metavar="WORKLOAD",
         help=f"of {names} (default: all), kernels, functions, on_spark, sorted_groups, splits, start, tpch, tpcds, "
-        "correlated, closure, cores, dbbench, wide, lake",
+        "correlated, closure, contained, cores, dbbench, wide, lake",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of TPC (default 1)")
@@ -148,6 +149,11 @@ def main() -> None:
         return
     if options.workloads == ["tpcds"]:
         text = tpcds.report(options.scale, options.runs, options.folder, options.limit_mb, options.rounds)
+        sys.stdout.write(text + "\n")
+        return
+    if options.workloads == ["contained"]:
+        rows = options.rows or wide.ROWS
+        text = contained.report(options.scale, rows, options.runs, options.folder, options.limit_mb)
         sys.stdout.write(text + "\n")
         return
     if options.workloads == ["cores"]:

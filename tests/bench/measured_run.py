@@ -30,12 +30,17 @@ class MeasuredRun:
     died: str = ""
 
 
-def measured_run(workload: str, engine: str, job: Job, limit_bytes: int | None = None) -> MeasuredRun:
-    """Run an engine. A failure within a cap (``limit_bytes``) is a result, any other ends the program."""
+def measured_run(
+    workload: str, engine: str, job: Job, limit_bytes: int | None = None, group: Path | None = None
+) -> MeasuredRun:
+    """Run an engine, in a control group if one is given.
+
+    A failure within a cap (``limit_bytes``) is a result, any other ends the program.
+    """
     with tempfile.TemporaryFile() as text:
         began = time.perf_counter()
         process = subprocess.Popen(
-            engine_command(workload, engine, job), stdout=text, stderr=subprocess.STDOUT,
+            [*_entering(group), *engine_command(workload, engine, job)], stdout=text, stderr=subprocess.STDOUT,
             env=engine_environment(job), start_new_session=True,
         )  # fmt: skip
         peak_bytes, usage, status, died = 0, None, 0, ""
@@ -53,10 +58,15 @@ def measured_run(workload: str, engine: str, job: Job, limit_bytes: int | None =
         text.seek(0)
         words = text.read().decode(errors="replace")
     if process.returncode and limit_bytes is None:
-        raise SystemExit(f"{engine} failed on {workload}:\n{words[-2000:]}")
+        raise SystemExit(f"{engine} failed on {workload}, exit code {process.returncode}:\n{words[-2000:]}")
     if process.returncode and not died:
         died = words.strip().splitlines()[-1][:120] if words.strip() else f"exit code {process.returncode}"
     return MeasuredRun(seconds, usage.ru_utime + usage.ru_stime, peak_bytes / 1e6, died)
+
+
+def _entering(group: Path | None) -> list[str]:
+    """Return the words before a command that have it run in a control group from its first instruction on."""
+    return [] if group is None else ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs")]
 
 
 def engine_command(workload: str, engine: str, job: Job) -> list[str]:

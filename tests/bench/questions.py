@@ -13,10 +13,11 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -100,15 +101,26 @@ def report(
     return f"{about}\n\n{_table(asked, turns, engines)}"
 
 
-def turn(asked: Asked, source: Path, engines: list[str], folder: Path, limit_mb: int | None, rounds: int = 1) -> Turn:
-    """Run each engine once; return for each its figures by query, the whole process as ``process``."""
+def turn(
+    asked: Asked,
+    source: Path,
+    engines: list[str],
+    folder: Path,
+    limit_mb: int | None,
+    rounds: int = 1,
+    groups: Mapping[str, Path] = MappingProxyType({}),
+) -> Turn:
+    """Run each engine once; return for each its figures by query, the whole process as ``process``.
+
+    ``groups``: control groups of engines that run within one.
+    """
     found: Turn = {}
     try:
         for engine in engines:
             (folder / engine / "spill").mkdir(parents=True)
             job = Job(source, folder / engine / "output", folder / engine / "spill", limit_mb, rounds)
             warm_memory()
-            process = asdict(measured_run(asked.workload, engine, job))
+            process = asdict(measured_run(asked.workload, engine, job, group=groups.get(engine)))
             found[engine] = {**json.loads((job.output / "figures.json").read_text()), "process": process}
         _check(asked, folder, engines)
     finally:

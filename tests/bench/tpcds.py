@@ -38,11 +38,17 @@ def run_duckdb(job: Job) -> None:
     questions.ask(job, answers, digest=questions.numbered)
 
 
-def report(scale: float, runs: int, folder: Path, limit_mb: int | None, rounds: int) -> str:
-    """Run both engines in turns and return a table; an answer that is not DuckDB's ends the program."""
+def tables_of(scale: float, folder: Path) -> Path:
+    """Return the folder of the tables, made unless it is there already."""
     source = folder / f"tpcds-sf{scale:g}"
     if not source.exists():
         unfinished = source.with_suffix(".unfinished")
         generate(unfinished, scale)
         unfinished.rename(source)
+    return source
+
+
+def report(scale: float, runs: int, folder: Path, limit_mb: int | None, rounds: int) -> str:
+    """Run both engines in turns and return a table; an answer that is not DuckDB's ends the program."""
+    source = tables_of(scale, folder)
     return questions.report(ASKED, source, f"TPC-DS at scale factor {scale:g}", runs, ENGINES, folder, limit_mb, rounds)

@@ -144,12 +144,18 @@ def prepare(folder: Path, rows: int) -> None:
         connection.execute(f"COPY ({query}) TO '{folder}/hits.parquet' (FORMAT parquet, COMPRESSION snappy)")
 
 
-def report(rows: int, runs: int, engines: list[str], folder: Path, limit_mb: int | None) -> str:
-    """Run all engines in turns and return a table; an answer that is not DuckDB's ends the program."""
+def table_of(rows: int, folder: Path) -> Path:
+    """Return the folder of the table, made unless it is there already."""
     source = folder / f"wide-{rows}"
     if not source.exists():
         unfinished = source.with_suffix(".unfinished")
         prepare(unfinished, rows)
         unfinished.rename(source)
+    return source
+
+
+def report(rows: int, runs: int, engines: list[str], folder: Path, limit_mb: int | None) -> str:
+    """Run all engines in turns and return a table; an answer that is not DuckDB's ends the program."""
+    source = table_of(rows, folder)
     about = f"scans and aggregates over a hundred columns, {rows:,} rows"
     return questions.report(ASKED, source, about, runs, engines, folder, limit_mb)

@@ -243,7 +243,7 @@ class BatchProgram:
         self._names = [""] * len(self.inputs)
         #: indexes of the columns that are its inputs, None where some input is computed
         self._places = column_places(self.inputs)
-        #: whether these are the first columns, in order
+        #: flag: these are the first columns, in order
         self._are_first = self._places is not None and self._places == [*range(len(self._places))]
         self._program = VectorProgram(
             builder.kinds,

@@ -87,6 +87,7 @@ class SimCommit:
 
     #: recorded by another thread, as where results are files
     records_at_once = False
+    is_at_once = False
 
     def __init__(self, graph):
         self._staging = {sink.sink_index: Staging(f"staging of {sink.sink_index}") for sink in sinks_of(graph)}

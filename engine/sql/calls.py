@@ -23,9 +23,8 @@ def called(binder: Binder, name: str, given: list[Expr]) -> Expr:
         return binder.frame.called(_of_user(name, session.functions[name], given))
     if name in LAMBDA_NAMES:
         raise PlanError(f"{name}() takes a list and a function, as in {name}(l, x -> x + 1)")
-    return function_calls.called(
-        Known(binder.type_of, session.moment, session.repeats.end), name, given, session.functions
-    )
+    known = Known(binder.type_of, session.moment, session.repeats.end)
+    return function_calls.called(known, name, given, session.functions)
 
 
 def _of_user(name: str, function: Udf, given: list[Expr]) -> Expr:

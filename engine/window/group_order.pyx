@@ -4,7 +4,8 @@
     order     int32 array: rows; those of a group side by side, as they came; groups in the order of their first rows
     bounds    int64 array: where each group begins in it, and the end of the last one
 
-Rows get the numbers of their groups (``GroupSlots``), these are counted, and each row is put behind those of its group.
+Rows get the numbers of their groups, by the hashes of their keys (``GroupSlots``) or, where the one key is a whole number
+of a small range, by the key itself; these are counted, and each row is put behind those of its group.
 
 A batch is meant to fit the caches, table and all: callers with more rows partition them first. Keys are equal as they
 are for group_by. Cost: some nanoseconds a row; 24 bytes of scratch for a row and 40 for a group.
@@ -12,15 +13,19 @@ are for group_by. Cost: some nanoseconds a row; 24 bytes of scratch for a row an
 Held by: tests/window/test_group_order.py
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
 
-from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.arrow_batch cimport KIND_INT32, KIND_INT64, ArrowBatch, ColumnView, column_is_null
 from engine.records.group_slots cimport FRESH_LEVEL, GroupSlot, GroupSlots, free_slots, grow_slots
 from engine.records.hashing cimport hash_batch, rehash
 from engine.window.key_levels cimport differs
 
 import pyarrow as pa
+
+
+cdef enum:
+    RANGE_MAX = 1 << 18     # of keys that are numbers of groups: a table of a megabyte
 
 
 cdef inline bint is_of_group(ArrowBatch batch, int32_t key_count, int64_t row, int64_t first) noexcept nogil:
@@ -29,6 +34,50 @@ cdef inline bint is_of_group(ArrowBatch batch, int32_t key_count, int64_t row, i
         if differs(&batch.columns[key], row, &batch.columns[key], first):
             return False
     return True
+
+
+cdef inline int64_t whole_of(const ColumnView* column, int64_t row) noexcept nogil:
+    if column.kind == KIND_INT64:
+        return (<const int64_t*> column.values)[column.offset + row]
+    return (<const int32_t*> column.values)[column.offset + row]
+
+
+# Find the least value and the range of a column of whole numbers; False: of another type, or too large a range.
+cdef bint find_range(const ColumnView* column, int64_t row_count, int64_t* least, int64_t* size) noexcept nogil:
+    cdef int64_t row, value
+    cdef int64_t most = INT64_MIN
+    least[0] = INT64_MAX
+    if column.kind != KIND_INT64 and column.kind != KIND_INT32:
+        return False
+    for row in range(row_count):
+        if column.validity != NULL and column_is_null(column, row):
+            continue
+        value = whole_of(column, row)
+        least[0] = min(least[0], value)
+        most = max(most, value)
+    size[0] = 0 if most < least[0] else most - least[0] + 1
+    # Differences that leave 64 bits are negative.
+    return most < least[0] or 0 < size[0] <= min(row_count, <int64_t> RANGE_MAX)
+
+
+# As find_groups, by the values of one key; ``least`` and ``size`` are those of ``find_range``.
+cdef bint find_by_value(const ColumnView* column, int64_t row_count, int64_t least, int64_t size, GroupSlots* groups,
+                        int32_t* found) noexcept nogil:
+    cdef int64_t row, place
+    cdef int32_t* numbers = <int32_t*> calloc(<size_t> size + 1, sizeof(int32_t))     # from 1; null has the last one
+    if numbers == NULL:
+        return False
+    for row in range(row_count):
+        place = size
+        if column.validity == NULL or not column_is_null(column, row):
+            place = whole_of(column, row) - least
+        if numbers[place] == 0:
+            groups.count += 1
+            numbers[place] = <int32_t> groups.count
+        found[row] = numbers[place] - 1
+    free(numbers)
+    groups.first_rows = <uint64_t*> malloc(<size_t> (groups.count + 1) * sizeof(uint64_t))
+    return groups.first_rows != NULL
 
 
 cdef bint find_groups(ArrowBatch batch, int32_t key_count, const uint64_t* hashes, GroupSlots* groups,
@@ -92,18 +141,24 @@ def group_order(batch not None, int32_t key_count):
     cdef int32_t* found = NULL
     cdef int64_t* bounds
     cdef int32_t* order
+    cdef int64_t least, size
     cdef bint is_done
     buffer = pa.allocate_buffer(count * sizeof(int32_t))
     order = <int32_t*> <size_t> buffer.address
     try:
         columns = key_columns(key_count)
-        hashes = <uint64_t*> malloc(<size_t> (count + 1) * sizeof(uint64_t))
         found = <int32_t*> malloc(<size_t> (count + 1) * sizeof(int32_t))
-        if hashes == NULL or found == NULL:
+        if found == NULL:
             raise MemoryError()
         with nogil:
-            hash_batch(opened, columns, key_count, 0, count, hashes)
-            is_done = find_groups(opened, key_count, hashes, &groups, found)
+            if key_count == 1 and find_range(&opened.columns[0], count, &least, &size):
+                is_done = find_by_value(&opened.columns[0], count, least, size, &groups, found)
+            else:
+                hashes = <uint64_t*> malloc(<size_t> (count + 1) * sizeof(uint64_t))
+                is_done = hashes != NULL
+                if is_done:
+                    hash_batch(opened, columns, key_count, 0, count, hashes)
+                    is_done = find_groups(opened, key_count, hashes, &groups, found)
         if not is_done:
             raise MemoryError()
         starts = pa.allocate_buffer((groups.count + 1) * sizeof(int64_t))

@@ -14,6 +14,12 @@ NAN = float("nan")
 #: type: values of keys that differ, and what is equal to the first of them
 KEYS = {
     "int64": (pa.int64(), [0, -1, 2**62, 7, 5], 0),
+    # numbers of a small range for 1000 rows, not for one
+    "small int64": (pa.int64(), [5, -1, 7, 300], 5),
+    "small int32": (pa.int32(), [5, -1, 7, 300], 5),
+    "widest int64": (pa.int64(), [2**63 - 1, -(2**63), 0], 0),
+    "only least": (pa.int64(), [-(2**63)], -(2**63)),
+    "small date": (pa.date32(), [datetime.date(1969, 12, 31), datetime.date(1970, 1, 9)], datetime.date(1970, 1, 9)),
     "int8": (pa.int8(), [0, -1, 127], 0),
     "float64": (pa.float64(), [0.0, NAN, 1.5, float("inf")], -0.0),
     "float32": (pa.float32(), [0.0, NAN, 1.5], -0.0),

@@ -238,8 +238,11 @@ class DataServer:
     def _bind_unix(self, path: str) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX)
         self._listeners.append(listener)
-        listener.bind(path)
+        # Whoever finds the path finds somebody who listens.
+        unheard = Path(path).with_name("new")
+        listener.bind(str(unheard))
         listener.listen(BACKLOG)
+        unheard.rename(path)
         return listener
 
     def _renewed(self) -> socket.socket | None:

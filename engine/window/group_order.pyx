@@ -4,8 +4,8 @@
     order     int32 array: rows; those of a group side by side, as they came; groups in the order of their first rows
     bounds    int64 array: where each group begins in it, and the end of the last one
 
-Rows get the numbers of their groups, by the hashes of their keys (``GroupSlots``) or, where the one key is a whole number
-of a small range, by the key itself; these are counted, and each row is put behind those of its group.
+Rows get the numbers of their groups, by the hashes of their keys (``GroupSlots``) or, where there is one key, a whole
+number of a small range, by the key itself; these are counted, and each row is put behind those of its group.
 
 A batch is meant to fit the caches, table and all: callers with more rows partition them first. Keys are equal as they
 are for group_by. Cost: some nanoseconds a row; 24 bytes of scratch for a row and 40 for a group.

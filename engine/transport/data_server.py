@@ -238,7 +238,7 @@ class DataServer:
     def _bind_unix(self, path: str) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX)
         self._listeners.append(listener)
-        # Whoever finds the path finds somebody who listens.
+        # A peer that finds the path is to find a socket that listens.
         unheard = Path(path).with_name("new")
         listener.bind(str(unheard))
         listener.listen(BACKLOG)

@@ -370,7 +370,7 @@ class Environment(SourceCalls, HasOtherNames):
 
     def _run_again(self, kept: KeptJob, spec: SinkSpec, node: LogicalNode) -> JobResult | None:
         """Run a job that is kept into another output; None where there is none."""
-        if not kept.data:
+        if kept.job is None:
             return None
         use_store_settings(self._configuration.storage_texts())
         with beside_streams(), placed_errors(each.operator for each in reachable([node])):

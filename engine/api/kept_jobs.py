@@ -1,7 +1,7 @@
 """KeptJobs: jobs that were planned, for the next time that the same rows are asked for.
 
     kept = jobs.of(node, sink_format, parallelism)      None: rows that may differ without a sign of it
-    kept.data                                           the job as its executor keeps it; b"": there is none
+    kept.job                                            bytes of its executor and conditions; None: there is none
     kept.keep(data, conditions)                         the executor has planned it
 
 A job is planned anew once a file that it reads has another stamp, and where its executor finds other conditions. It
@@ -32,23 +32,32 @@ _Key = tuple[int, str, int]
 
 
 class KeptJob:
-    """The place for the job of a node. Thread: any, one at a time; of two that plan it, one is kept."""
+    """The place for the job of a node whose sources have some stamps. Thread: any; of two that plan it, one is kept."""
 
-    __slots__ = ("_key", "_node", "_owner", "conditions", "data", "sources", "stamps")
+    __slots__ = ("_node", "_owner", "job", "sources", "stamps")
 
-    def __init__(self, owner: KeptJobs, key: _Key, node: LogicalNode, sources: tuple[SourceSpec, ...]) -> None:
+    def __init__(
+        self,
+        owner: KeptJobs,
+        node: weakref.ref[LogicalNode],
+        sources: tuple[SourceSpec, ...],
+        stamps: tuple[Hashable, ...],
+    ) -> None:
         self._owner = owner
-        self._key = key
-        self._node = weakref.ref(node, partial(owner.drop, key))
+        self._node = node
         self.sources = sources
-        #: stamps of the sources when the job was planned
-        self.stamps: tuple[Hashable, ...] = ()
-        self.conditions: Hashable = None
-        self.data = b""
+        self.stamps = stamps
+        #: bytes of the job, and the conditions under which it was planned
+        self.job: tuple[bytes, Hashable] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the job."""
+        return 0 if self.job is None else len(self.job[0])
 
     def keep(self, data: bytes, conditions: Hashable) -> None:
         """Take a job that was planned under some conditions."""
-        self.data, self.conditions = data, conditions
+        self.job = data, conditions
         self._owner.count()
 
 
@@ -61,32 +70,29 @@ class KeptJobs:
         self._jobs: OrderedDict[_Key, KeptJob] = OrderedDict()  # guarded by: self._lock
 
     def of(self, node: LogicalNode, sink_format: str, parallelism: int) -> KeptJob | None:
-        """Return the place for the job that writes a node's rows, empty where files have changed."""
+        """Return the place for the job that writes a node's rows, another one once files have changed."""
         key = (id(node), sink_format, parallelism)
         with self._lock:
             kept = self._jobs.get(key)
-            if kept is not None:
-                self._jobs.move_to_end(key)
-        if kept is None:
-            nodes = list(reachable([node]))
-            if any(each.cached is not None for each in nodes):
-                return None
-            sources = tuple(each.operator.spec for each in nodes if isinstance(each.operator, Source))
-            kept = KeptJob(self, key, node, sources)
-        stamps = _stamps_of(kept.sources)
-        if stamps is None:
+        sources = _sources_of(node) if kept is None else kept.sources
+        stamps = None if sources is None else _stamps_of(sources)
+        if sources is None or stamps is None:
             return None
-        if stamps != kept.stamps:
-            kept.data, kept.stamps = b"", stamps
         with self._lock:
-            return self._jobs.setdefault(key, kept)
+            kept = self._jobs.get(key)
+            if kept is None or kept.stamps != stamps:
+                # A thread that still plans the former files keeps its job in a place that is not found any more.
+                kept = KeptJob(self, weakref.ref(node, partial(self.drop, key)), sources, stamps)
+                self._jobs[key] = kept
+            self._jobs.move_to_end(key)
+            return kept
 
     def count(self) -> None:
         """Drop jobs that were not run for long while all take too much."""
         with self._lock:
-            size = sum(len(each.data) for each in self._jobs.values())
+            size = sum(each.size_bytes for each in self._jobs.values())
             while size > self._bytes_max:
-                size -= len(self._jobs.popitem(last=False)[1].data)
+                size -= self._jobs.popitem(last=False)[1].size_bytes
 
     def drop(self, key: _Key, _node: weakref.ref[LogicalNode]) -> None:
         """Forget the job of a node that is gone."""
@@ -97,6 +103,14 @@ class KeptJobs:
         """Forget all jobs."""
         with self._lock:
             self._jobs.clear()
+
+
+def _sources_of(node: LogicalNode) -> tuple[SourceSpec, ...] | None:
+    """Return the sources below a node; None where rows are cached, whose source comes later."""
+    nodes = list(reachable([node]))
+    if any(each.cached is not None for each in nodes):
+        return None
+    return tuple(each.operator.spec for each in nodes if isinstance(each.operator, Source))
 
 
 def _stamps_of(sources: tuple[SourceSpec, ...]) -> tuple[Hashable, ...] | None:

@@ -84,7 +84,7 @@ def _statement_key(
     text: str, parameters: Sequence[Any] | Mapping[str, Any] | None, dialect: str | None
 ) -> Hashable | None:
     """Return the key of a query among those that are kept; None: a long text, or parameters of other types."""
-    names, values = [], parameters or ()
+    names, values = [], () if parameters is None else parameters
     if isinstance(values, Mapping):
         names, values = list(values), list(values.values())
     if len(text) > _KEPT_LENGTH or not isinstance(values, list | tuple) or not {*map(type, values)} <= _KEPT_TYPES:

@@ -112,9 +112,9 @@ class ClusterExecutor:
 
     def execute_again(self, kept: KeptJob, sink: SinkSpec, configuration: Configuration) -> JobResult | None:
         """Run a kept job, if the cluster's slots are as they were."""
-        job = None
-        if kept.data and not current_command_line().is_detached:
-            job = job_again(kept, sink, self._conditions(configuration))
+        if current_command_line().is_detached:
+            return None
+        job = job_again(kept, sink, self._conditions(configuration))
         return None if job is None else self._run(job, configuration)
 
     def _conditions(self, configuration: Configuration) -> Hashable:

@@ -132,9 +132,9 @@ def keep_job(kept: KeptJob, job: PlannedJob, conditions: Hashable) -> None:
 
 def job_again(kept: KeptJob, sink: SinkSpec, conditions: Hashable) -> PlannedJob | None:
     """Return a kept job as a new one with another output; None where there is none, or the conditions are others."""
-    if not kept.data or kept.conditions != conditions:
+    if kept.job is None or kept.job[1] != conditions:
         return None
-    job = _decoder().decode(lz4.frame.decompress(kept.data))
+    job = _decoder().decode(lz4.frame.decompress(kept.job[0]))
     for each in job.warnings:
         warn_user(each)
     vertices = tuple(_with_sink(vertex, sink) for vertex in job.graph.vertices)

@@ -106,6 +106,18 @@ def test_rows_that_were_appended_are_read(env, tmp_path, file_format):
     assert data.to_arrow().num_rows == 9
 
 
+def test_a_job_of_the_former_files_is_not_kept_as_one_of_the_new(env, tmp_path):
+    path = tmp_path / "rows.csv"
+    WRITERS["csv"](rows(7), path)
+    node = read(env, "csv", path)._node
+    before = env._kept_jobs.of(node, "collect", 2)
+    WRITERS["csv"](rows(9), path)
+    after = env._kept_jobs.of(node, "collect", 2)
+    before.keep(b"planned before", None)
+    assert after.job is None
+    assert env._kept_jobs.of(node, "collect", 2) is after
+
+
 def test_a_file_that_is_gone_is_the_error_that_it_was(env, tmp_path):
     path = tmp_path / "rows.csv"
     WRITERS["csv"](rows(7), path)
@@ -181,11 +193,11 @@ def test_jobs_that_were_not_run_for_longest_go_first(env, planned):
     data = [sums(env.from_arrow(rows(count))) for count in (3, 5, 7)]
     data[0].to_arrow()
     (one,) = env._kept_jobs._jobs.values()
-    env._kept_jobs._bytes_max = 2 * len(one.data) + 100
+    env._kept_jobs._bytes_max = 2 * one.size_bytes + 100
     data[1].to_arrow()
     data[0].to_arrow()
     data[2].to_arrow()
-    assert sum(len(each.data) for each in env._kept_jobs._jobs.values()) <= env._kept_jobs._bytes_max
+    assert sum(each.size_bytes for each in env._kept_jobs._jobs.values()) <= env._kept_jobs._bytes_max
     assert len(planned) == 3
     data[0].to_arrow()
     assert len(planned) == 3

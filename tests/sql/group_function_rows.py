@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: of all rows, and of groups
+#: aggregates of all rows, and of groups
 AGGREGATES: Final[dict[str, str]] = {
     "arbitrary(s)": "min(s)",
     "wavg(f, i)": "",
@@ -130,7 +130,7 @@ AGGREGATES: Final[dict[str, str]] = {
     "sum(year(d)) + count_if(b)": "sum(year(d)) + count(*) FILTER (WHERE b)",
 }
 
-#: of rows around one
+#: aggregates of rows around one
 WINDOWS: Final[dict[str, str]] = {
     "row_number() OVER (ORDER BY n)": "",
     "rank() OVER (ORDER BY b, n)": "",

@@ -1,6 +1,6 @@
 """Columns that are in the paths of files: a source over another one, of any format.
 
-    sales/year=2024/part-00000.parquet ──► ParquetSource of all files ──► PathSource: its columns, and year
+    sales/year=2024/part-00000.parquet ──► source of all files ──► PathSource: its columns, and year
 
     path_source(entry, path, PathOptions(...), request) -> source     wrapped, where there is anything to add
 

@@ -26,7 +26,7 @@ from engine.expressions.evaluate import evaluate
 from engine.formats.patched_rows import numbers_from
 from engine.graph.expression import ColumnRef, Expression, columns_of, conjunction, conjuncts, replaced
 from engine.graph.merge_action import POSITION
-from engine.graph.source_spec import FormatSource, ParquetSource, SourceSplit
+from engine.graph.source_spec import FormatSource, SourceSplit
 from engine.parquet.footers import arrow_schema
 from engine.parquet.scan_request import ScanRequest
 from engine.parquet.table_scan import FileRead, GroupRows, TableReader
@@ -200,9 +200,7 @@ class DeltaReader(TableReader):
             predicate = replaced(
                 predicate, lambda each: ColumnRef(stored[each.name]) if isinstance(each, ColumnRef) else None
             )
-        types = columns.types.serialize().to_pybytes()
-        read = tuple(stored[name] for name in names)
-        return ScanRequest.of(ParquetSource((path,), (), read, types_ipc=types, predicate=predicate))
+        return ScanRequest.of_file(path, [stored[name] for name in names], columns.types, predicate)
 
     def _table_batch(
         self, path: str, batch: pa.RecordBatch, file: _File, places: pa.Array | None = None

@@ -23,10 +23,11 @@ from engine.delta_tables.table_log import file_place
 from engine.delta_tables.table_types import stored_schema
 from engine.delta_tables.table_write import TableWrite, WrittenFile
 from engine.formats.merged_rows import MergedRows
-from engine.graph.source_spec import ParquetSource, SinkSpec, SourceSplit
+from engine.graph.source_spec import SinkSpec, SourceSplit
 from engine.parquet.footers import arrow_schema, read_footer
 from engine.parquet.patched_file import ChangeRows, Patched, PatchedFile, PatchRuns
 from engine.parquet.reader import ParquetReader
+from engine.parquet.scan_request import file_source
 from engine.parquet.spliced_file import SplicedFile
 from engine.parquet.writer import ParquetWriter
 
@@ -105,8 +106,7 @@ class _StoredRows:
             if group.num_rows
         )
         names = tuple(self._columns.stored.values())
-        types = self._columns.types.serialize().to_pybytes()
-        self._reader = ParquetReader(ParquetSource((former,), splits, names, types_ipc=types), splits)
+        self._reader = ParquetReader(file_source((former,), splits, names, self._columns.types), splits)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield batches."""

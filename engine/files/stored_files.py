@@ -1,6 +1,6 @@
 """Objects of a store as a plan found them: what a reader opens without asking the store about it again.
 
-    stored_file(file), stored_as(path, version)  -> StoredFile        ParquetSource.stored
+    stored_file(file), stored_as(path, version)  -> StoredFile        a Parquet source's ``stored``
     statuses(stored)                             -> {path: FileStatus}
 
 Held by: tests/storage/test_needed_pages.py

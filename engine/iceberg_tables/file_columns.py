@@ -1,7 +1,7 @@
 """The columns of one Parquet file as those of its table, found by the ids of fields.
 
     columns = FileColumns(schema of the file, wanted fields of the table, constants of the file)
-    columns.source(path, names, predicate) -> ParquetSource      what its reader is to read
+    columns.request(path, names, predicate) -> ScanRequest       what its reader is to read
     columns.arranged(batch, names)          -> the wanted columns, of the table's types
 
     table       1 id long │ 2 city string │ 3 place struct<5 x, 6 y, 7 z> │ 8 since date     9 region (partition)
@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from engine.errors import DataError
 from engine.graph.expression import ColumnRef, Expression, replaced
-from engine.graph.source_spec import ParquetSource
 from engine.iceberg_tables.arrow_types import FIELD_ID, INITIAL_DEFAULT, field_id, to_arrow
+from engine.parquet.scan_request import ScanRequest
 from engine.parquet.source_types import converted
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_type
@@ -63,17 +63,17 @@ class FileColumns:
             field.name for field in wanted if field.name in self._fields and _is_simple(self._fields[field.name], field)
         )
 
-    def source(self, path: str, names: Sequence[str], predicate: Expression | None) -> ParquetSource:
-        """Return the source of some columns of a file; ``predicate``: over simple columns, by the table's names."""
+    def request(self, path: str, names: Sequence[str], predicate: Expression | None) -> ScanRequest:
+        """Return the request of some columns of a file; ``predicate``: over simple columns, by the table's names."""
         types = []
         for field in self._wanted:
             if field.name in self._fields:
                 own = self._fields[field.name]
                 types.append(pa.field(own.name, field.type if field.name in self.simple else plain_type(own.type)))
-        read = tuple(self._fields[name].name for name in names if name in self._fields)
+        read = [self._fields[name].name for name in names if name in self._fields]
         if predicate is not None:
             predicate = replaced(predicate, self._renamed)
-        return ParquetSource((path,), (), read, pa.schema(types).serialize().to_pybytes(), predicate)
+        return ScanRequest.of_file(path, read, pa.schema(types), predicate)
 
     def _renamed(self, part: Expression) -> Expression | None:
         return ColumnRef(self._fields[part.name].name) if isinstance(part, ColumnRef) else None

@@ -28,7 +28,6 @@ from engine.iceberg_tables.file_columns import FileColumns
 from engine.iceberg_tables.iceberg_source import POSITION_ID
 from engine.iceberg_tables.row_deletes import deleted_positions, kept_rows
 from engine.parquet.footers import arrow_schema
-from engine.parquet.scan_request import ScanRequest
 from engine.parquet.table_scan import FileRead, GroupRows, TableReader
 from engine.records.bounded_batches import SmallBatches
 
@@ -91,7 +90,7 @@ class IcebergReader(TableReader):
         names = list(dict.fromkeys([*self._spec.columns, *(() if rest is None else columns_of(rest))]))
         counts = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         file = _File(columns, names, rest, counts, has_places)
-        request = ScanRequest.of(columns.source(path, names, pushed))
+        request = columns.request(path, names, pushed)
         return FileRead(request, partial(_groups_of, footer), file)
 
     def _rows(self, rows: GroupRows, positions: Any) -> Iterator[pa.RecordBatch]:

@@ -24,7 +24,7 @@ from engine.formats.split_pruning import may_be_between, with_splits
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, conjuncts
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.source_spec import FormatSource, ParquetSource, SourceSplit, SourceStatistics
+from engine.graph.source_spec import FormatSource, SourceSplit, SourceStatistics
 from engine.iceberg_tables.arrow_types import field_id, to_arrow
 from engine.iceberg_tables.bounds import file_bounds
 from engine.iceberg_tables.file_columns import FileColumns
@@ -32,6 +32,7 @@ from engine.iceberg_tables.planned_files import PlannedFile, data_path, kept_pla
 from engine.parquet.footers import arrow_schema, read_footer
 from engine.parquet.sample import sampled_groups
 from engine.parquet.sample import with_sample as parquet_sample
+from engine.parquet.scan_request import file_source
 
 _BUCKET: Final = re.compile(r"bucket\[(\d+)\]\Z")
 #: members of a list whose buckets are looked up
@@ -145,10 +146,11 @@ def with_sample(
         return source.statistics
     with suppress(OSError, pa.ArrowException, EngineError):
         whole = {split.path: split for split in reversed(spec.splits)}
-        found = ParquetSource(tuple(whole), tuple(map(_first_group, whole.values())), spec.columns)
-        paths = [each.path for each in sampled_groups(found.splits)]
+        splits = list(map(_first_group, whole.values()))
+        paths = [each.path for each in sampled_groups(splits)]
         if all(_is_alike(spec, path, names) for path in paths):
-            return parquet_sample(_alone(found, paths), source.statistics, schema, names, predicates, carried)
+            found = file_source(list(whole), _alone(splits, paths), spec.columns)
+            return parquet_sample(found, source.statistics, schema, names, predicates, carried)
     return source.statistics
 
 
@@ -156,14 +158,11 @@ def _first_group(split: SourceSplit) -> SourceSplit:
     return SourceSplit(split.path, 0, 1, split.size_bytes)
 
 
-def _alone(found: ParquetSource, paths: Sequence[str]) -> ParquetSource:
-    """Return a source of all row groups, where there are few files: a sample of all rows is known as such."""
-    if len(found.splits) > _SAMPLED_FILES:
-        return found
-    groups = [
-        SourceSplit(path, each, each + 1, 1) for path in paths for each in range(read_footer(path).num_row_groups)
-    ]
-    return msgspec.structs.replace(found, splits=tuple(groups))
+def _alone(splits: Sequence[SourceSplit], paths: Sequence[str]) -> Sequence[SourceSplit]:
+    """Return all row groups, where there are few files: a sample of all rows is known as such."""
+    if len(splits) > _SAMPLED_FILES:
+        return splits
+    return [SourceSplit(path, each, each + 1, 1) for path in paths for each in range(read_footer(path).num_row_groups)]
 
 
 def _is_alike(spec: FormatSource, path: str, names: Collection[str]) -> bool:

@@ -24,10 +24,11 @@ import pyarrow as pa
 from engine.errors import DataError
 from engine.expressions.literals import make_literal
 from engine.graph.expression import Call, ColumnRef
-from engine.graph.source_spec import ParquetSource, SourceSplit
+from engine.graph.source_spec import SourceSplit
 from engine.iceberg_tables.planned_files import data_path
 from engine.parquet.footers import read_footer
 from engine.parquet.reader import ParquetReader
+from engine.parquet.scan_request import file_source
 from engine.records.arrow_functions import pc
 from engine.storage.file_systems import file_system_of
 
@@ -59,7 +60,7 @@ def _of_file(path: str, file_uri: str) -> list[pa.Array]:
         )
     split = SourceSplit(path, 0, footer.num_row_groups, footer.serialized_size)
     predicate = Call("equal", (ColumnRef(_PATH), make_literal(file_uri)))
-    reader = ParquetReader(ParquetSource((path,), (split,), (_POSITION,), predicate=predicate), (split,))
+    reader = ParquetReader(file_source((path,), (split,), (_POSITION,), predicate=predicate), (split,))
     try:
         return [batch.column(0) for batch in reader]
     finally:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from engine.graph.expression import Call, columns_of
+from engine.graph.expression import Call, Expression, columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.parquet.open_file import OpenFile
 from engine.parquet.row_group_bounds import matched_groups, possible_groups
@@ -30,6 +30,18 @@ from engine.parquet.top_groups import SeenKeys, TopGroups
 if TYPE_CHECKING:
     from engine.records.adaptive_key_filter import AdaptiveKeyFilter
     from engine.records.top_keys import TopTest
+
+
+def file_source(
+    paths: Sequence[str],
+    splits: Sequence[SourceSplit],
+    names: Sequence[str],
+    types: pa.Schema | None = None,
+    predicate: Expression | None = None,
+) -> ParquetSource:
+    """Return the source of columns of a table's files, by their own names; ``types``: where they have others."""
+    types_ipc = b"" if types is None else types.serialize().to_pybytes()
+    return ParquetSource(tuple(paths), tuple(splits), tuple(names), types_ipc, predicate)
 
 
 @dataclass(slots=True)
@@ -55,6 +67,11 @@ class ScanRequest:
         predicate = () if spec.predicate is None else columns_of(spec.predicate)
         types = pa.ipc.read_schema(pa.py_buffer(spec.types_ipc)) if spec.types_ipc else None
         return cls(spec, list(dict.fromkeys((*spec.columns, *predicate))), types)
+
+    @classmethod
+    def of_file(cls, path: str, names: Sequence[str], types: pa.Schema, predicate: Expression | None = None) -> Self:
+        """Return the request of columns of one file, by its own names; ``types``: those of its columns."""
+        return cls.of(file_source((path,), (), names, types, predicate))
 
     @property
     def is_filtering(self) -> bool:

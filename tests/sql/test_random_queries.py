@@ -1,8 +1,4 @@
-"""Random queries: Drey's answers are DuckDB's. What Drey refuses it refuses by name, and seldom.
-
-DataFusion, which plans them for Drey, is asked for its own answers, too. It refuses one of ten, and of 600 four were
-wrong, so it has to agree with most of what a seed asks.
-"""
+"""Random queries: Drey's answers are DuckDB's. What Drey refuses it refuses by name, and seldom."""
 
 from __future__ import annotations
 
@@ -10,9 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-import datafusion
 import duckdb
-import pyarrow as pa
 import pytest
 
 from engine import Environment, NotYetSupportedError
@@ -40,27 +34,10 @@ def runners(nothing_is_left_by_the_module: None) -> Iterator[list[Environment]]:
         ]
 
 
-def planner_of(tables: dict[str, pa.Table]) -> datafusion.SessionContext:
-    """Return DataFusion as an engine over tables."""
-    context = datafusion.SessionContext()
-    for name, table in tables.items():
-        context.register_record_batches(name, [table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]])
-    return context
-
-
-def has_answer(context: datafusion.SessionContext, query: str, wanted: pa.Table) -> bool:
-    """Return whether DataFusion's own answer is the one that is wanted."""
-    try:
-        return difference(context.sql(query).to_arrow_table(), wanted) == ""
-    except Exception:  # whatever it says of what it does not do
-        return False
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_answers_are_duckdbs(runners: list[Environment], seed: int) -> None:
     generator, runner = Generator(seed), runners[seed % len(runners)]
-    planner = planner_of(generator.tables)
-    answered = agreed = 0
+    answered = 0
     with duckdb.connect() as oracle:
         for name, table in generator.tables.items():
             runner.register(name, runner.from_arrow(table))
@@ -74,6 +51,4 @@ def test_the_answers_are_duckdbs(runners: list[Environment], seed: int) -> None:
                 continue
             answered += 1
             assert difference(found, wanted) == "", query
-            agreed += has_answer(planner, query, found)
     assert answered >= _QUERIES // 2
-    assert agreed >= _QUERIES // 2

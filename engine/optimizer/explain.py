@@ -19,7 +19,8 @@ from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.adaptive_facts import adaptive_text
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
-from engine.optimizer.small_parts import small_bytes
+from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.small_parts import SCANNED_FACTOR, small_bytes
 from engine.shown_sizes import rows_text, size_text
 from engine.statistics.costs import Costs
 
@@ -29,11 +30,7 @@ SUMMARY_LINES_MAX = 3
 def explain(optimized: OptimizedPlan) -> str:
     """Return the plan as text, one block of lines for each sink."""
     settings, budget = optimized.settings, optimized.settings.page_budget
-    small = (
-        f" (1 where up to {size_text(small_bytes(settings, is_alone=settings.is_one_process))} are read)"
-        if settings.has_small_parts
-        else ""
-    )
+    small = f" (1 where up to {_small_text(settings)})" if settings.has_small_parts else ""
     limited = "" if settings.limited_from is None else f" of {settings.limited_from} ({SUBTASKS_PER_PROCESSOR.key})"
     lines = [
         f"parallelism {settings.parallelism}{limited}{small}, "
@@ -52,6 +49,15 @@ def explain(optimized: OptimizedPlan) -> str:
         if node.id not in read:
             _write(optimized, node, "", "", lines, written)
     return "\n".join(lines) + "\n"
+
+
+def _small_text(settings: OptimizerSettings) -> str:
+    """Return the limits of what a part in one subtask reads."""
+    most = size_text(small_bytes(settings, is_alone=settings.is_one_process))
+    if not settings.is_one_process or settings.small_part_bytes is not None:
+        return f"{most} are read"
+    scanned = size_text(small_bytes(settings, SCANNED_FACTOR, is_alone=True))
+    return f"{most} are read, {scanned} where hardly any of it would be sent"
 
 
 def summary(optimized: OptimizedPlan) -> list[str]:

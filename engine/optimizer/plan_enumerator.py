@@ -32,7 +32,15 @@ from engine.optimizer.operator_entries.entry import Planning
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.settings import OptimizerSettings
-from engine.optimizer.small_parts import SHUFFLED_FACTOR, SHUFFLED_SHARE, share_that_travels, small_parts
+from engine.optimizer.small_parts import (
+    SCANNED_FACTOR,
+    SCANNED_SHARE,
+    SHUFFLED_FACTOR,
+    SHUFFLED_SHARE,
+    bytes_read,
+    small_bytes,
+    small_parts,
+)
 from engine.statistics.costs import total_costs
 from engine.statistics.estimates import Estimates
 
@@ -42,11 +50,14 @@ def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: Optim
     chosen = _enumerated(plan, estimates, settings, 1)
     if not (settings.has_small_parts and settings.is_one_process):
         return chosen
-    network = _network(chosen)
-    if share_that_travels(plan, estimates, network) < SHUFFLED_SHARE:
-        return chosen
-    larger = _enumerated(plan, estimates, settings, SHUFFLED_FACTOR)
-    return larger if 0 <= _network(larger) <= network / 2 else chosen
+    network, read = _network(chosen), bytes_read(plan, estimates)
+    if network >= SHUFFLED_SHARE * read:
+        larger = _enumerated(plan, estimates, settings, SHUFFLED_FACTOR)
+        return larger if 0 <= _network(larger) <= network / 2 else chosen
+    if settings.small_part_bytes is None and network >= 0 and read > small_bytes(settings, SCANNED_FACTOR):
+        smaller = _enumerated(plan, estimates, settings, SCANNED_FACTOR)
+        return smaller if 0 <= _network(smaller) <= network + SCANNED_SHARE * read else chosen
+    return chosen
 
 
 def _network(roots: list[Candidate]) -> float:

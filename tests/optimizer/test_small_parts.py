@@ -11,7 +11,7 @@ from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ColumnStatistics
 from engine.memory.page_budget import PageBudget
-from engine.optimizer import small_parts
+from engine.optimizer import plan_enumerator, small_parts
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -33,6 +33,13 @@ def with_slots_of(slot_bytes: int, **changes: bool) -> OptimizerSettings:
 def measured_beside_four(monkeypatch):
     """What is small beside two subtasks is so here beside four, of which it is seen better how many there are."""
     monkeypatch.setattr(small_parts, "_MEASURED_SUBTASKS", 4)
+    monkeypatch.setattr(plan_enumerator, "SCANNED_SHARE", -1.0)
+
+
+@pytest.fixture
+def scans_are_divided(monkeypatch, measured_beside_four):
+    """Parts are smaller where hardly any of their rows would be sent, as they are by default."""
+    monkeypatch.setattr(plan_enumerator, "SCANNED_SHARE", small_parts.SCANNED_SHARE)
 
 
 def parallelisms(builder, settings=SETTINGS):
@@ -51,7 +58,8 @@ def test_a_plan_that_reads_little_has_one_subtask_and_no_exchange():
     assert {node.parallelism for node in optimized.nodes} == {1}
     strategies = {channel.ship_strategy for node in optimized.nodes for channel in node.inputs}
     assert strategies == {ShipStrategy.FORWARD}
-    assert "parallelism 4 (1 where up to 384 MB are read)" in explain(optimized)
+    said = "parallelism 4 (1 where up to 384 MB are read, 96 MB where hardly any of it would be sent)"
+    assert said in explain(optimized)
 
 
 def test_groups_below_a_join_are_part_of_what_is_small():
@@ -185,6 +193,17 @@ def test_parts_are_larger_where_many_rows_would_travel_within_a_process(rows, is
     grouped(builder, builder.source(KEYED, rows=rows, columns=columns))
     settings = with_slots_of(8 << 30, is_one_process=is_one_process)
     assert set(parallelisms(builder, settings)) == {subtasks}
+
+
+@pytest.mark.parametrize(
+    ("rows", "group_count", "subtasks"),
+    [(5_000_000, 100, 1), (10_000_000, 100, 4), (10_000_000, 5_000_000, 1), (30_000_000, 5_000_000, 4)],
+)
+def test_parts_are_smaller_where_hardly_a_row_would_be_sent(scans_are_divided, rows, group_count, subtasks):
+    builder = Builder()
+    source = builder.source(KEYED, rows=rows, columns={"k": ColumnStatistics(distinct_count=group_count)})
+    grouped(builder, builder.filter(source, call("greater", "a", lit(7))))
+    assert parallelisms(builder)[0] == subtasks
 
 
 def test_what_sorts_many_rows_is_not_in_a_larger_part():

@@ -165,13 +165,13 @@ class JobScheduling:
 
     def ask_for_slots(self, *, is_running: bool) -> None:
         """Return unused slots, and request missing ones."""
-        pool, waiting = self._facts.pool, self._facts.scheduler.waiting
+        pool, scheduler = self._facts.pool, self._facts.scheduler
         for slot in pool.release_idle():
             self._out.append(Tell(slot.address, FreeSlot(slot.allocation_id)))
-        for region in waiting:
-            if region.request_id is None:
-                region.request_id = pool.open_request(region.slot_count)
-                self._request_slots(region.request_id, region.slot_count)
+        for region in scheduler.unasked:
+            request_id = pool.open_request(region.slot_count)
+            scheduler.asks(region, request_id)
+            self._request_slots(request_id, region.slot_count)
         self._timers.watch(Timer.COLLECTING, COLLECTING_S, is_wanted=bool(pool.incomplete))
         self.watch_time(is_running=is_running)
 
@@ -187,7 +187,7 @@ class JobScheduling:
 
     def _is_stuck(self, *, is_running: bool) -> bool:
         """Whether nothing runs, and what waits needs more slots than there are; to wait for others is not to be."""
-        waits = is_running and self.is_short and bool(self._facts.scheduler.waiting)
+        waits = is_running and self.is_short and self._facts.scheduler.has_waiting
         return waits and self._facts.graph.active_count == 0
 
     def timed_out(self, overview: SlotOverview, *, is_running: bool) -> FailureInfo | None:
@@ -208,7 +208,7 @@ class JobScheduling:
         for region in self._facts.scheduler.waiting:
             if region.request_id is not None and region.request_id in request_ids:
                 self.withdraw_requests([region.request_id])
-                region.request_id = None
+                self._facts.scheduler.asks_anew(region)
 
     def withdraw_requests(self, request_ids: Iterable[int]) -> None:
         """Give up requests; what has come for them may be used by others."""

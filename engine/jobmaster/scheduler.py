@@ -72,6 +72,9 @@ class SchedulingRegion(msgspec.Struct, eq=False):
     described: Described = msgspec.field(default_factory=Described)
     #: number of subtasks, from the first one on, that are known to have ended
     ended_count: int = 0
+    #: place among all regions, and the stage that it waits in
+    number: int = 0
+    stage: Stage = msgspec.field(default_factory=lambda: Stage(()))
 
     def run(self, slots: tuple[AllocatedSlot, ...]) -> None:
         """Have the slots of a running region, whose subtasks may be deployed."""
@@ -89,27 +92,87 @@ class SchedulingRegion(msgspec.Struct, eq=False):
             self.ended_count += 1
         return self.ended_count == len(self.subtasks)
 
+
+class Stage(msgspec.Struct, eq=False):
+    """The regions that wait for the same results."""
+
+    results: tuple[IntermediateResult, ...]
+    #: regions that have not started, and those of them without a request for slots, by their numbers
+    waiting: dict[int, SchedulingRegion] = msgspec.field(default_factory=dict)
+    unasked: dict[int, SchedulingRegion] = msgspec.field(default_factory=dict)
+
     @property
     def is_ready(self) -> bool:
         """Whether only slots are missing."""
-        results = (*self.inputs, *self.awaited)
-        return self.state is RegionState.WAITING and all(result.is_finished for result in results)
+        return all(result.is_finished for result in self.results)
+
+    def add(self, region: SchedulingRegion) -> None:
+        """Have a region wait; it has asked for no slots."""
+        for regions in (self.waiting, self.unasked):
+            is_last = not regions or next(reversed(regions)) < region.number
+            regions[region.number] = region
+            if not is_last:
+                ordered = sorted(regions.items())
+                regions.clear()
+                regions.update(ordered)
+
+    def remove(self, region: SchedulingRegion) -> None:
+        """Have a region wait no more."""
+        self.waiting.pop(region.number, None)
+        self.unasked.pop(region.number, None)
 
 
 class Scheduler:
-    """Regions of one job and their slots."""
+    """Regions of one job and their slots. Each call costs what it changes, however many regions there are."""
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
-        self.regions = _regions_of_subtasks(graph)
-        self._not_started = list(self.regions)
-        self._running: list[SchedulingRegion] = []
-        self._region_of = {vertex.id: region for region in self.regions for vertex in region.subtasks}
+        #: regions that run, by identity, and those of them that may have subtasks to deploy
+        self._running: dict[int, SchedulingRegion] = {}
+        self._sending: dict[int, SchedulingRegion] = {}
+        self._set(_regions_of_subtasks(graph))
+
+    def _set(self, regions: tuple[SchedulingRegion, ...]) -> None:
+        """Take regions in place of those before."""
+        self.regions = regions
+        self._region_of = {vertex.id: region for region in regions for vertex in region.subtasks}
+        stages: dict[tuple[int, ...], Stage] = {}
+        for number, region in enumerate(regions):
+            results = (*region.inputs, *region.awaited)
+            key = (region.subtasks[0].job_vertex.id.index, *map(id, results))
+            region.number = number
+            region.stage = stages.setdefault(key, Stage(results))
+            if region.state is RegionState.WAITING:
+                region.stage.add(region)
+                if region.request_id is not None:
+                    del region.stage.unasked[number]
+        self._stages = tuple(stages.values())
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether only slots are missing for some region."""
+        return any(stage.waiting and stage.is_ready for stage in self._stages)
 
     @property
     def waiting(self) -> list[SchedulingRegion]:
         """Regions for which only slots are missing, in order."""
-        return [region for region in self._not_started if region.is_ready]
+        return [region for stage in self._stages if stage.is_ready for region in stage.waiting.values()]
+
+    @property
+    def unasked(self) -> list[SchedulingRegion]:
+        """Those of them that have not asked for slots, in order."""
+        asking = [stage.unasked for stage in self._stages if stage.unasked and stage.is_ready]
+        return [region for regions in asking for region in regions.values()]
+
+    def asks(self, region: SchedulingRegion, request_id: int) -> None:
+        """Take note of a region's request for slots."""
+        region.request_id = request_id
+        region.stage.unasked.pop(region.number, None)
+
+    def asks_anew(self, region: SchedulingRegion) -> None:
+        """Take note that the request of a region that waits was given up."""
+        region.request_id = None
+        region.stage.add(region)
 
     def region_of(self, vertex: ExecutionVertex) -> SchedulingRegion:
         """Return the region of a subtask."""
@@ -126,15 +189,17 @@ class Scheduler:
             regions.append(old or region)
         gone = known.values()
         assert all(region.state is RegionState.WAITING for region in gone), "a region that has begun changed"
-        self.regions = tuple(regions)
-        self._not_started = [region for region in regions if region.state is RegionState.WAITING]
-        self._region_of = {vertex.id: region for region in regions for vertex in region.subtasks}
+        self._set(tuple(regions))
         return tuple(region.request_id for region in gone if region.request_id is not None)
 
     def start_regions(self, pool: SlotPool, clock: Clock) -> list[SchedulingRegion]:
         """Give slots to the regions that are ready and fit; their attempts become SCHEDULED. Return those started."""
-        started = []
+        started: list[SchedulingRegion] = []
+        if not pool.has_slots:
+            return started
         for region in self.waiting:
+            if not pool.may_serve(region.request_id):
+                continue
             slots = pool.take(region.slot_count, region.request_id)
             if slots is None:
                 continue
@@ -144,11 +209,15 @@ class Scheduler:
                 vertex.current.slot = slots[place[vertex.job_vertex.id]]
                 place[vertex.job_vertex.id] += 1
                 vertex.current.transition(ExecutionState.SCHEDULED, clock)
+            self._begin(region)
             started.append(region)
-        if started:
-            self._not_started = [region for region in self._not_started if region.state is RegionState.WAITING]
-            self._running.extend(started)
+            if not pool.has_slots:
+                break
         return started
+
+    def _begin(self, region: SchedulingRegion) -> None:
+        region.stage.remove(region)
+        self._running[id(region)] = self._sending[id(region)] = region
 
     def resume(self, subtasks: Sequence[ExecutionVertex]) -> None:
         """Take note of a region that was started before; its attempts are SCHEDULED and have their slots."""
@@ -159,13 +228,12 @@ class Scheduler:
             subtask.current.slot.allocation_id: subtask.current.slot for subtask in subtasks if subtask.current.slot
         }
         region.run(tuple(slots.values()))
-        self._not_started.remove(region)
-        self._running.append(region)
+        self._begin(region)
 
     @property
     def used_slots(self) -> tuple[AllocatedSlot, ...]:
         """Slots of the regions that run."""
-        return tuple(slot for region in self._running for slot in region.slots)
+        return tuple(slot for region in self._running.values() for slot in region.slots)
 
     def deployable(self) -> list[ExecutionVertex]:
         """Return the SCHEDULED subtasks whose PIPELINED producers run or are deployed with them, in topological order.
@@ -174,7 +242,7 @@ class Scheduler:
         """
         found: list[ExecutionVertex] = []
         missing: dict[tuple[int, str], ExecutionVertex | None] = {}
-        for region in self._running:
+        for region in tuple(self._sending.values()):
             unsent, region.unsent = sorted(region.unsent, key=_topological), []
             beside: set[int] = set()
             for vertex in unsent:
@@ -187,29 +255,32 @@ class Scheduler:
                 else:
                     region.blocked.setdefault(producer.id, []).append(vertex)
             found += region.unsent
+            if not region.unsent:
+                del self._sending[id(region)]
         return found
 
     def produces(self, vertex: ExecutionVertex) -> None:
         """Take note that a subtask runs, or has run: what reads from it may be deployed."""
         region = self._region_of[vertex.id]
-        region.unsent += region.blocked.pop(vertex.id, ())
+        freed = region.blocked.pop(vertex.id, None)
+        if freed is not None:
+            region.unsent += freed
+            self._sending[id(region)] = region
 
     def withdraw_requests(self) -> tuple[int, ...]:
         """Return the slot requests of regions whose inputs are missing again; they ask anew when they are ready."""
-        withdrawn = []
-        for region in self._not_started:
-            if region.request_id is not None and not region.is_ready:
-                withdrawn.append(region.request_id)
-                region.request_id = None
-        return tuple(withdrawn)
+        unready = [region for stage in self._stages if not stage.is_ready for region in stage.waiting.values()]
+        asking = [(region, region.request_id) for region in unready if region.request_id is not None]
+        for region, _ in asking:
+            self.asks_anew(region)
+        return tuple(request_id for _, request_id in asking)
 
     def restart(self, region: SchedulingRegion) -> None:
         """Queue a region whose attempts have all ended again, in its place."""
         assert region.state is not RegionState.RUNNING, "its slots were given back"
         region.state = RegionState.WAITING
-        region.request_id = None
         region.slots = ()
-        self._not_started = [each for each in self.regions if each.state is RegionState.WAITING]
+        self.asks_anew(region)
 
     def subtask_ended(self, vertex: ExecutionVertex, pool: SlotPool) -> bool:
         """Give the region's slots back when its last subtask has ended; return whether that happened."""
@@ -217,7 +288,8 @@ class Scheduler:
         is_done = region.state is RegionState.RUNNING and region.has_ended
         if is_done:
             region.state = RegionState.DONE
-            self._running.remove(region)
+            self._running.pop(id(region), None)
+            self._sending.pop(id(region), None)
             for slot in region.slots:
                 pool.give_back(slot)
             region.slots = ()

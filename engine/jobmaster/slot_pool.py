@@ -47,6 +47,9 @@ class SlotPool:
     def __init__(self, last_request_id: int = 0) -> None:
         self._requests: dict[int, _SlotRequest] = {}
         self._last_request_id = last_request_id
+        #: requests that have all of their slots, and those that have some
+        self._complete: set[int] = set()
+        self._incomplete: set[int] = set()
         self._idle: dict[AllocationId, AllocatedSlot] = {}
         self._used: dict[AllocationId, AllocatedSlot] = {}
         #: TaskExecutors that may be the cause of failures, and those that others cannot read from
@@ -67,9 +70,16 @@ class SlotPool:
     @property
     def incomplete(self) -> frozenset[int]:
         """Requests of whose slots some have come and some have not."""
-        return frozenset(
-            request_id for request_id, request in self._requests.items() if 0 < len(request.collected) < request.count
-        )
+        return frozenset(self._incomplete)
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether there may be slots for a region."""
+        return bool(self._idle or self._complete)
+
+    def may_serve(self, request_id: int | None) -> bool:
+        """Whether there may be slots for the region of a request."""
+        return bool(self._idle) or request_id in self._complete
 
     @property
     def outstanding(self) -> frozenset[int]:
@@ -90,13 +100,25 @@ class SlotPool:
         if slot.allocation_id not in request.collected and len(request.collected) == request.count:
             return False
         request.collected[slot.allocation_id] = slot
+        self._note(request_id)
         return True
+
+    def _note(self, request_id: int) -> None:
+        """Take note of what a request has by now, or that it is no more."""
+        request = self._requests.get(request_id)
+        self._complete.discard(request_id)
+        self._incomplete.discard(request_id)
+        if request is not None and len(request.collected) == request.count:
+            self._complete.add(request_id)
+        elif request is not None and request.collected:
+            self._incomplete.add(request_id)
 
     def close_request(self, request_id: int) -> bool:
         """Remove a request, its slots becoming idle; return whether some were still outstanding."""
         request = self._requests.pop(request_id, None)
         if request is None:
             return False
+        self._note(request_id)
         self._idle |= request.collected
         return len(request.collected) < request.count
 
@@ -116,6 +138,7 @@ class SlotPool:
         if request is not None and source is request.collected:
             assert request_id is not None
             del self._requests[request_id]
+            self._note(request_id)
         return taken
 
     def adopt(self, slot: AllocatedSlot) -> None:
@@ -148,6 +171,7 @@ class SlotPool:
             kept = {key: slot for key, slot in request.collected.items() if slot.resource_id != resource_id}
             if len(kept) < len(request.collected):
                 request.collected = kept
+                self._note(request_id)
                 hurt.append(request_id)
         self._idle = {key: slot for key, slot in self._idle.items() if slot.resource_id != resource_id}
         self._used = {key: slot for key, slot in self._used.items() if slot.resource_id != resource_id}

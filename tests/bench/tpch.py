@@ -5,8 +5,8 @@
 
 ``drey`` asks through the API, ``drey_sql`` in SQL, with the texts that DuckDB and DataFusion are given. With
 ``--limit-mb`` Drey is given it as the size of its process and DuckDB as its memory limit, and nothing else; the others
-have no such setting that they keep to. DataFusion is installed by hand; its answers are not compared, since its averages
-of decimals are decimals of six digits.
+have no such setting that they keep to. DataFusion is installed by hand; its answers are not compared, since its
+averages of decimals are decimals of six digits.
 """
 
 from collections.abc import Callable

@@ -161,12 +161,12 @@ def test_readers_of_a_blocking_result_wait_for_all_of_its_producers():
     pool = pool_with(slot())
     reader = scheduler.regions[-1]
     for producer in graph.vertices[0].subtasks:
-        assert not reader.is_ready
+        assert reader not in scheduler.waiting
         scheduler.start_regions(pool, CLOCK)
         advance(producer, *RUN[1:])
         finish(graph, producer)
         assert scheduler.subtask_ended(producer, pool)
-    assert reader.is_ready
+    assert reader in scheduler.waiting
     scheduler.start_regions(pool, CLOCK)
     assert reader.state is RegionState.RUNNING
 

@@ -1,8 +1,9 @@
 """Sizes of subpartitions as bytes: eight for each, little-endian, in place of a number object.
 
-    packed_sizes([3, 0, 7]) ─► bytes of 24 ─► in a report, and kept by the JobMaster ─► sizes_of(packed)[2]
+    packed_sizes([3, 0, 7]) ─► bytes of 24 ─► in a report ─► kept_sizes(packed) ─► a KeptSizes of 3 bytes ─► sizes()[2]
 
-There is one for each subpartition of each stored result: with a thousand producers and consumers, a million.
+There is one for each subpartition of each stored result: with a thousand producers and consumers, a million. The
+JobMaster keeps them in the fewest bytes that hold the largest of a result, and as long as the result is there.
 
 Held by: tests/graph/test_packed_sizes.py
 """
@@ -12,6 +13,13 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+_Code = Literal["B", "H", "I", "Q"]
+#: codes of unsigned numbers, and their bits
+_CODES: Final[tuple[tuple[_Code, int], ...]] = (("B", 8), ("H", 16), ("I", 32), ("Q", 64))
 
 
 def packed_sizes(sizes: Iterable[int]) -> bytes:
@@ -24,6 +32,25 @@ def sizes_of(packed: bytes) -> Sequence[int]:
     if sys.byteorder == "little":
         return memoryview(packed).cast("Q")
     return _little(array("Q", packed))
+
+
+class KeptSizes(msgspec.Struct, frozen=True, gc=False):
+    """The sizes of one result's subpartitions, ``code`` as ``array`` has it."""
+
+    code: _Code
+    packed: bytes
+
+    def sizes(self) -> Sequence[int]:
+        """Return the sizes, which lie in the bytes."""
+        return memoryview(self.packed).cast(self.code)
+
+
+def kept_sizes(packed: bytes) -> KeptSizes:
+    """Return reported sizes in the fewest bytes each."""
+    sizes = sizes_of(packed)
+    largest = max(sizes, default=0)
+    code = next(code for code, bits in _CODES if largest < 1 << bits)
+    return KeptSizes(code, array(code, sizes).tobytes())
 
 
 def _little(sizes: array[int]) -> array[int]:

@@ -8,8 +8,8 @@
 A producer on the same TaskExecutor is LOCAL, on another one REMOTE with its data address. Each has a slot by then: a
 pipelined region is deployed when it has all its slots, and what it reads was written by attempts that had theirs.
 
-What subtasks of a region have in common (places of producers, weights in a slot, whether splits are shared) is made
-once, ``Described``: their descriptors refer to it. Pure.
+What subtasks of a region have in common (weights in a slot, whether splits are shared) is made once, ``Described``, and
+so are the places of the producers of a result, ``ProducerPlaces``: descriptors refer to them. Pure.
 
 Source: Flink's TaskDeploymentDescriptorFactory.
 Held by: tests/jobmaster/test_scheduler.py
@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil
 from types import MappingProxyType
+from typing import Final
 
 from engine.graph.deployment import (
     InputGateDescriptor,
@@ -42,6 +43,10 @@ from engine.jobmaster.shared_splits import may_share_splits
 from engine.jobmaster.slot_pool import AllocatedSlot
 from engine.memory.page_budget import SlotWeights, operator_pages
 
+#: results whose places are kept, and TaskExecutors for which they are as these see them
+_RESULTS_MAX: Final = 16
+_SEEN_MAX: Final = 8
+
 
 def build_descriptor(
     vertex: ExecutionVertex,
@@ -50,18 +55,20 @@ def build_descriptor(
     staging: Mapping[int, Staging],
     held_states: Mapping[str, str] = MappingProxyType({}),
     described: Described | None = None,
+    places: ProducerPlaces | None = None,
 ) -> TaskDeploymentDescriptor:
     """Return the descriptor of the current attempt, which has a slot.
 
     ``neighbours`` are all subtasks of the region; ``staging`` is the place of each sink's files by its index;
-    ``held_states`` has the name of each place's state; ``described`` what others of the region have in common.
+    ``held_states`` has the name of each place's state; ``described`` what others of the region have in common, and
+    ``places`` what others of the job have.
     Raises MemoryBudgetError when the slot has fewer pages than its operators need at least.
     """
     slot = vertex.current.slot
     assert slot is not None, f"{vertex.name} has no slot"
     job_vertex = vertex.job_vertex
     slot_pages = ceil((slot.pages + (0 if job_graph.has_functions else slot.spare_pages)) * job_graph.page_share)
-    described = described or Described()
+    described, places = described or Described(), places or ProducerPlaces()
     weights = described.weights_in(slot, neighbours)
     return TaskDeploymentDescriptor(
         job_id=job_graph.job_id,
@@ -74,7 +81,7 @@ def build_descriptor(
         max_parallelism=job_vertex.max_parallelism,
         chain=job_vertex.chain,
         splits=vertex.splits,
-        gates=tuple(_gate(edges, job_graph, slot, described) for edges in vertex.inputs),
+        gates=tuple(_gate(edges, job_graph, slot, places) for edges in vertex.inputs),
         partitions=tuple(
             ResultPartitionDescriptor(
                 id=partition.id,
@@ -108,11 +115,6 @@ class Described:
     def __init__(self) -> None:
         self._weights: dict[int, SlotWeights] = {}
         self._shares: dict[int, bool] = {}
-        self._places: dict[tuple[int, ResourceId], tuple[ProducerPlace, ...]] = {}
-
-    def begin(self) -> None:
-        """Forget what may have changed since the last subtasks were described: the places of stored results."""
-        self._places.clear()
 
     def weights_in(self, slot: AllocatedSlot, neighbours: Sequence[ExecutionVertex]) -> SlotWeights:
         """Return the weights of all operators of the region in a slot."""
@@ -132,12 +134,58 @@ class Described:
             self._shares[key] = may_share and count == job_vertex.parallelism
         return self._shares[key]
 
-    def places(self, partitions: list[IntermediateResultPartition], slot: AllocatedSlot) -> tuple[ProducerPlace, ...]:
-        """Return the places of producers, seen from a slot; all readers of a whole result have one list of them."""
-        key = id(partitions), slot.resource_id
-        if key not in self._places:
-            self._places[key] = tuple(_place(partition, slot) for partition in partitions)
-        return self._places[key]
+
+class ProducerPlaces:
+    """The places of the producers of a job's results, which all readers of a whole result have in common."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Places] = {}
+        self._version = 0
+
+    def begin(self, version: int) -> None:
+        """Forget the places of other versions of the graph: attempts may be others."""
+        if version != self._version:
+            self._known.clear()
+            self._version = version
+
+    def of(self, partitions: list[IntermediateResultPartition], slot: AllocatedSlot) -> tuple[ProducerPlace, ...]:
+        """Return the places of the producers of partitions, seen from a slot."""
+        known = self._known.get(id(partitions))
+        if known is None:
+            while len(self._known) >= _RESULTS_MAX:
+                del self._known[next(iter(self._known))]
+            known = self._known[id(partitions)] = _Places(partitions)
+        return known.seen_from(slot.resource_id)
+
+
+class _Places:
+    """The producers of one list of partitions, which it keeps: its identity names it."""
+
+    def __init__(self, partitions: list[IntermediateResultPartition]) -> None:
+        self._partitions = partitions
+        self._here: dict[ResourceId, list[int]] = defaultdict(list)
+        remote = []
+        for index, partition in enumerate(partitions):
+            slot = partition.producer.current.slot
+            assert slot is not None, f"{partition.producer.name} is read before it has a slot"
+            self._here[slot.resource_id].append(index)
+            remote.append(ProducerPlace(partition.id, PartitionLocation.REMOTE, slot.data_address))
+        self._remote = tuple(remote)
+        self._seen: dict[ResourceId, tuple[ProducerPlace, ...]] = {}
+
+    def seen_from(self, resource_id: ResourceId) -> tuple[ProducerPlace, ...]:
+        """Return the places, LOCAL on a TaskExecutor."""
+        here = self._here.get(resource_id)
+        if here is None:
+            return self._remote
+        if resource_id not in self._seen:
+            places = list(self._remote)
+            for index in here:
+                places[index] = ProducerPlace(places[index].partition, PartitionLocation.LOCAL)
+            if len(self._seen) >= _SEEN_MAX:
+                self._seen.clear()
+            self._seen[resource_id] = tuple(places)
+        return self._seen[resource_id]
 
 
 def _filters_of_consumers(
@@ -161,7 +209,7 @@ def _filters_of_consumers(
     return tuple(each for each in source.filters if heads and each in heads[0].filters)
 
 
-def _gate(edges: SubtaskInput, job_graph: JobGraph, slot: AllocatedSlot, described: Described) -> InputGateDescriptor:
+def _gate(edges: SubtaskInput, job_graph: JobGraph, slot: AllocatedSlot, places: ProducerPlaces) -> InputGateDescriptor:
     job_edge = edges[0].job_edge
     producer = job_graph.vertex(job_edge.data_set.producer)
     data_set = job_graph.data_set(job_edge.data_set)
@@ -169,17 +217,9 @@ def _gate(edges: SubtaskInput, job_graph: JobGraph, slot: AllocatedSlot, describ
         input_index=job_edge.input_index,
         schema=data_set.partitioner.travelling(producer.chain[-1].output_schema),
         result_type=data_set.result_type,
-        producers=described.places(edges.partitions, slot),
+        producers=places.of(edges.partitions, slot),
         reads=tuple(tuple(own) for own in edges.reads),
         key_range=consumer_range(edges) if data_set.partitioner.kind == SORTED_RUNS else None,
         in_order=data_set.partitioner.in_order,
         is_broadcast=data_set.partitioner.kind == "BROADCAST",
     )
-
-
-def _place(partition: IntermediateResultPartition, slot: AllocatedSlot) -> ProducerPlace:
-    producer_slot = partition.producer.current.slot
-    assert producer_slot is not None, f"{partition.producer.name} is read before it has a slot"
-    if producer_slot.resource_id == slot.resource_id:
-        return ProducerPlace(partition.id, PartitionLocation.LOCAL)
-    return ProducerPlace(partition.id, PartitionLocation.REMOTE, producer_slot.data_address)

@@ -18,6 +18,7 @@ from engine.graph.job_graph import JobEdge
 from engine.graph.ship_strategy import DistributionPattern
 from engine.jobmaster.edge_pattern import consumers_of, producers_of, subpartition_index
 from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex, IntermediateResultPartition, SubtaskInput
+from engine.jobmaster.index_set import IndexSet
 
 
 class _Edges(Sequence[ExecutionEdge]):
@@ -102,6 +103,11 @@ class InputEdges(_Edges, SubtaskInput):
         is_same = self._begin >= 0 and self._count == 1 and not self.job_edge.shares
         return [self.edge(0).channels] if is_same else super().reads
 
+    @property
+    def read_alike(self) -> list[IntermediateResultPartition]:
+        """One partition for each set of finished consumers: all of them, but for results that are read whole."""
+        return self.partitions[:1] if self._pattern is DistributionPattern.ALL_TO_ALL else self.partitions
+
     def _parts(self, producer_index: int) -> tuple[tuple[int, tuple[int, int]], ...]:
         """Return the parts of a producer that are read where subpartitions are cut."""
         shares = self.job_edge.shares[self.consumer.subtask_index]
@@ -137,7 +143,9 @@ def connect(
     inputs = [InputEdges(job_edge, pattern, partitions, subtask, len(subtasks)) for subtask in subtasks]
     for subtask, edges in zip(subtasks, inputs, strict=True):
         subtask.inputs.append(edges)
+    finished = IndexSet()
     for producer_index, partition in enumerate(partitions):
+        partition.finished_consumers = finished if pattern is DistributionPattern.ALL_TO_ALL else IndexSet()
         readers = consumers_of(pattern, len(partitions), len(subtasks), producer_index)
         own = inputs if len(readers) == len(inputs) else inputs[readers.start : readers.stop]
         partition.consumers = ConsumerEdges(own, producer_index)

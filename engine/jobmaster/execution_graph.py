@@ -20,6 +20,7 @@ import msgspec
 from engine.clock import Clock
 from engine.graph.deployment import TaskReport
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
+from engine.graph.packed_sizes import kept_sizes
 from engine.graph.source_spec import SourceSplit
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResourceId, ResultPartitionId
 from engine.jobmaster.edge_pattern import subpartition_count
@@ -64,6 +65,10 @@ class ExecutionGraph:
         self.results = results
         self._subtask_count = 0
         self._finished_count = 0
+        #: number of changes of who produces what: attempts that began anew, and changes of the plan
+        self.version = 0
+        #: number of changes of which results are finished
+        self.results_version = 0
         self.count_subtasks()
 
     def __iter__(self) -> Iterator[ExecutionVertex]:
@@ -73,6 +78,7 @@ class ExecutionGraph:
     def count_subtasks(self) -> None:
         """Take note of how many subtasks there are, after they were made or replaced."""
         self._subtask_count = sum(len(vertex.subtasks) for vertex in self.vertices)
+        self.version += 1
 
     def vertex_of(self, attempt: ExecutionAttemptId) -> ExecutionVertex | None:
         """Return the subtask whose current attempt that is, or None."""
@@ -87,6 +93,7 @@ class ExecutionGraph:
     def restart(self, vertex: ExecutionVertex) -> Execution:
         """Begin a new attempt of a subtask, the last one having ended; its partitions are to be produced anew."""
         assert vertex.current.state.is_terminal, f"{vertex.name} is {vertex.current.state}"
+        self.version += 1
         last = vertex.current
         if last.state is ExecutionState.FINISHED:
             self._finished_count -= 1
@@ -99,7 +106,7 @@ class ExecutionGraph:
         for partition in vertex.partitions:
             partition.is_released = partition.is_damaged = False
         for edges in vertex.inputs:
-            for partition in edges.partitions:
+            for partition in edges.read_alike:
                 partition.finished_consumers.discard(vertex.subtask_index)
         return vertex.current
 
@@ -134,6 +141,7 @@ class ExecutionGraph:
         """Stop new reads of what a subtask has written: it will be written again."""
         for partition in vertex.partitions:
             self.results[partition.data_set.id].finished_producers.discard(vertex.subtask_index)
+        self.results_version += 1
 
     @property
     def is_finished(self) -> bool:
@@ -170,7 +178,7 @@ class ExecutionGraph:
         execution.staged_files = report.staged_files
         execution.partition_rows = report.partition_rows
         execution.partition_bytes = report.partition_bytes
-        execution.subpartition_bytes = report.subpartition_bytes
+        execution.subpartition_bytes = tuple(map(kept_sizes, report.subpartition_bytes))
         execution.partition_samples = report.partition_samples
         if target is ExecutionState.FINISHED:
             self._note_finished(vertex)
@@ -187,9 +195,11 @@ class ExecutionGraph:
     def _note_finished(self, vertex: ExecutionVertex) -> None:
         self._finished_count += 1
         for partition in vertex.partitions:
-            self.results[partition.data_set.id].finished_producers.add(vertex.subtask_index)
+            result = self.results[partition.data_set.id]
+            result.finished_producers.add(vertex.subtask_index)
+            self.results_version += result.is_finished
         for edges in vertex.inputs:
-            for partition in edges.partitions:
+            for partition in edges.read_alike:
                 partition.finished_consumers.add(vertex.subtask_index)
 
 

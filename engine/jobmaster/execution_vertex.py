@@ -14,19 +14,22 @@ Held by: tests/jobmaster/test_execution_graph.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from engine.clock import Clock
 from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, TaskCounters
 from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobVertex
-from engine.graph.packed_sizes import sizes_of
+from engine.graph.packed_sizes import KeptSizes
 from engine.graph.source_spec import SourceSplit
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
 from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
 from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.slot_pool import AllocatedSlot
+
+_NO_COUNTERS: Final = TaskCounters()
 
 
 class Execution(msgspec.Struct, eq=False):
@@ -37,13 +40,13 @@ class Execution(msgspec.Struct, eq=False):
     #: milliseconds since the epoch at which each state was entered
     timestamps_ms: dict[ExecutionState, int] = msgspec.field(default_factory=dict)
     slot: AllocatedSlot | None = None
-    counters: TaskCounters = msgspec.field(default_factory=TaskCounters)
+    counters: TaskCounters = _NO_COUNTERS
     failure: FailureInfo | None = None
     staged_files: tuple[StagedFile, ...] = ()
     partition_rows: tuple[int, ...] = ()
     partition_bytes: tuple[int, ...] = ()
-    #: bytes of each subpartition of each BLOCKING partition, packed
-    subpartition_bytes: tuple[bytes, ...] = ()
+    #: bytes of each subpartition of each BLOCKING partition; () once none of them is read any more
+    subpartition_bytes: tuple[KeptSizes, ...] = ()
     partition_samples: tuple[RangeSamples, ...] = ()
     #: True if it has finished, and the TaskExecutor that holds its results is gone
     is_lost: bool = False
@@ -68,7 +71,7 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
     is_damaged: bool = False
     #: bounds on the first partition of a sorted result: chosen once, and kept for all later attempts
     range_bounds: tuple[bytes, ...] | None = None
-    #: subtask indexes of the consumers that have finished
+    #: subtask indexes of the consumers that have finished; one set for all partitions with the same consumers
     finished_consumers: IndexSet = msgspec.field(default_factory=IndexSet)
 
     @property
@@ -77,10 +80,15 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
         return ResultPartitionId(self.data_set.id, self.producer.current.attempt)
 
     @property
+    def is_read(self) -> bool:
+        """Whether all consumers have finished."""
+        return len(self.finished_consumers) == len(self.consumers)
+
+    @property
     def subpartition_bytes(self) -> Sequence[int]:
         """Bytes of each subpartition that the current attempt stored; nothing when it has not finished."""
         reported = self.producer.current.subpartition_bytes
-        return sizes_of(reported[self.data_set.id.output_index]) if reported else ()
+        return reported[self.data_set.id.output_index].sizes() if reported else ()
 
 
 class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
@@ -119,6 +127,11 @@ class SubtaskInput(Sequence[ExecutionEdge]):
 
     #: partitions that the edges lead to, in their order; not to be changed
     partitions: list[IntermediateResultPartition]
+
+    @property
+    def read_alike(self) -> list[IntermediateResultPartition]:
+        """One partition for each set of finished consumers: all of them, but for results that are read whole."""
+        return self.partitions
 
     @property
     def reads(self) -> list[Sequence[tuple[int, tuple[int, int]]]]:
@@ -161,8 +174,6 @@ class ExecutionVertex(msgspec.Struct, eq=False):
     def is_needed(self) -> bool:
         """Whether a BLOCKING result of it still has to be read."""
         return any(
-            partition.data_set.result_type.is_persistent
-            and not partition.is_released
-            and len(partition.finished_consumers) < len(partition.consumers)
+            partition.data_set.result_type.is_persistent and not partition.is_released and not partition.is_read
             for partition in self.partitions
         )

@@ -56,7 +56,7 @@ def expectations(facts: JobFacts) -> dict[ResourceId, Expectation]:
 
 
 def _may_be_read(partition: IntermediateResultPartition) -> bool:
-    return not partition.is_released and len(partition.finished_consumers) < len(partition.consumers)
+    return not partition.is_released and not partition.is_read
 
 
 class Losses(msgspec.Struct):

@@ -25,7 +25,7 @@ from engine.gateways.job_queue import JobTurn
 from engine.gateways.messages import FreeSlot, OfferSlots, RequestSlots, SlotOverview, SubmitTasks, WithdrawSlotRequests
 from engine.graph.deployment import FailureInfo, TaskDeploymentDescriptor, TaskReport
 from engine.ids import AllocationId
-from engine.jobmaster.deployment import build_descriptor
+from engine.jobmaster.deployment import ProducerPlaces, build_descriptor
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.job_event import BoundsChosen, Scheduled, ScheduledAttempt
@@ -81,6 +81,7 @@ class JobScheduling:
         #: regions whose slots may not be durable in the journal, by the batch that they were written in
         self._unwritten: dict[int, Sequence[SchedulingRegion]] = {}
         self._last_batch = 0
+        self._places = ProducerPlaces()
 
     # ---- regions and tasks ----
 
@@ -113,18 +114,16 @@ class JobScheduling:
         facts, scheduler = self._facts, self._facts.scheduler
         unwritten = {id(region) for regions in self._unwritten.values() for region in regions}
         descriptors = []
-        begun: set[int] = set()
+        self._places.begin(facts.graph.version)
         for vertex in scheduler.deployable():
             region = scheduler.region_of(vertex)
             if id(region) in unwritten:
                 continue
             try:
-                if id(region) not in begun:
-                    begun.add(id(region))
-                    region.described.begin()
                 staging = facts.staging or {}
+                known = region.described, self._places
                 task = build_descriptor(
-                    vertex, facts.graph.job_graph, region.subtasks, staging, facts.held_states, region.described
+                    vertex, facts.graph.job_graph, region.subtasks, staging, facts.held_states, *known
                 )
             except MemoryBudgetError as error:
                 return refused(vertex, failure_info(error))

@@ -19,12 +19,16 @@ def partitions_to_release(finished: ExecutionVertex) -> dict[str, tuple[ResultPa
     """Mark the partitions that only waited for ``finished`` as released; return their ids by TaskExecutor address."""
     by_address: dict[str, list[ResultPartitionId]] = defaultdict(list)
     for edges in finished.inputs:
+        if not any(partition.is_read for partition in edges.read_alike):
+            continue
         for partition in edges.partitions:
             if not partition.data_set.result_type.is_persistent or partition.is_released:
                 continue
-            if len(partition.finished_consumers) == len(partition.consumers):
+            if partition.is_read:
                 partition.is_released = True
                 slot = partition.producer.current.slot
                 assert slot is not None, f"{partition.producer.name} finished without a slot"
                 by_address[slot.address].append(partition.id)
+                if all(each.is_released for each in partition.producer.partitions):
+                    partition.producer.current.subpartition_bytes = ()
     return {address: tuple(ids) for address, ids in by_address.items()}

@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from enum import StrEnum
+from itertools import chain
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -69,7 +71,7 @@ class SchedulingRegion(msgspec.Struct, eq=False):
     #: others by the name of a PIPELINED producer that does not run yet
     blocked: dict[tuple[JobVertexId, int], list[ExecutionVertex]] = msgspec.field(default_factory=dict)
     #: parts that descriptors of its subtasks have in common
-    described: Described = msgspec.field(default_factory=Described)
+    described: Described | None = None
     #: number of subtasks, from the first one on, that are known to have ended
     ended_count: int = 0
     #: place among all regions, and the stage that it waits in
@@ -127,6 +129,8 @@ class Scheduler:
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
+        self._asking: dict[int | None, SchedulingRegion] = {}
+        self._ready_stages: list[Stage] = []
         #: regions that run, by identity, and those of them that may have subtasks to deploy
         self._running: dict[int, SchedulingRegion] = {}
         self._sending: dict[int, SchedulingRegion] = {}
@@ -147,30 +151,48 @@ class Scheduler:
                 if region.request_id is not None:
                     del region.stage.unasked[number]
         self._stages = tuple(stages.values())
+        self._asking = {region.request_id: region for region in regions if region.request_id is not None}
+        self._ready_version = -1
+
+    def _ready(self) -> list[Stage]:
+        """Return the stages for which only slots are missing."""
+        if self._ready_version != self._graph.results_version:
+            self._ready_version = self._graph.results_version
+            self._ready_stages = [stage for stage in self._stages if stage.is_ready]
+        return self._ready_stages
 
     @property
     def has_waiting(self) -> bool:
         """Whether only slots are missing for some region."""
-        return any(stage.waiting and stage.is_ready for stage in self._stages)
+        return any(stage.waiting for stage in self._ready())
 
     @property
     def waiting(self) -> list[SchedulingRegion]:
         """Regions for which only slots are missing, in order."""
-        return [region for stage in self._stages if stage.is_ready for region in stage.waiting.values()]
+        return [region for stage in self._ready() for region in stage.waiting.values()]
 
     @property
     def unasked(self) -> list[SchedulingRegion]:
         """Those of them that have not asked for slots, in order."""
-        asking = [stage.unasked for stage in self._stages if stage.unasked and stage.is_ready]
-        return [region for regions in asking for region in regions.values()]
+        return [region for stage in self._ready() for region in stage.unasked.values()]
+
+    def _candidates(self, pool: SlotPool) -> Iterable[SchedulingRegion]:
+        """Return the regions for which only slots are missing, and for which there may be some, in order."""
+        if pool.has_idle:
+            waiting = (tuple(stage.waiting.values()) for stage in self._ready() if stage.waiting)
+            return chain.from_iterable(waiting)
+        asking = (self._asking[number] for number in pool.complete if number in self._asking)
+        return sorted((region for region in asking if region.stage.is_ready), key=attrgetter("number"))
 
     def asks(self, region: SchedulingRegion, request_id: int) -> None:
         """Take note of a region's request for slots."""
         region.request_id = request_id
+        self._asking[request_id] = region
         region.stage.unasked.pop(region.number, None)
 
     def asks_anew(self, region: SchedulingRegion) -> None:
         """Take note that the request of a region that waits was given up."""
+        self._asking.pop(region.request_id, None)
         region.request_id = None
         region.stage.add(region)
 
@@ -197,9 +219,7 @@ class Scheduler:
         started: list[SchedulingRegion] = []
         if not pool.has_slots:
             return started
-        for region in self.waiting:
-            if not pool.may_serve(region.request_id):
-                continue
+        for region in self._candidates(pool):
             slots = pool.take(region.slot_count, region.request_id)
             if slots is None:
                 continue
@@ -217,6 +237,7 @@ class Scheduler:
 
     def _begin(self, region: SchedulingRegion) -> None:
         region.stage.remove(region)
+        self._asking.pop(region.request_id, None)
         self._running[id(region)] = self._sending[id(region)] = region
 
     def resume(self, subtasks: Sequence[ExecutionVertex]) -> None:
@@ -292,7 +313,7 @@ class Scheduler:
             self._sending.pop(id(region), None)
             for slot in region.slots:
                 pool.give_back(slot)
-            region.slots = ()
+            region.slots, region.described = (), None
         return is_done
 
 

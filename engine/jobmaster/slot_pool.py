@@ -77,9 +77,15 @@ class SlotPool:
         """Whether there may be slots for a region."""
         return bool(self._idle or self._complete)
 
-    def may_serve(self, request_id: int | None) -> bool:
-        """Whether there may be slots for the region of a request."""
-        return bool(self._idle) or request_id in self._complete
+    @property
+    def has_idle(self) -> bool:
+        """Whether there are slots that no request collected."""
+        return bool(self._idle)
+
+    @property
+    def complete(self) -> frozenset[int]:
+        """Requests that have all of their slots."""
+        return frozenset(self._complete)
 
     @property
     def outstanding(self) -> frozenset[int]:

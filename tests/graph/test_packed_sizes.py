@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.graph import packed_sizes as module
-from engine.graph.packed_sizes import packed_sizes, sizes_of
+from engine.graph.packed_sizes import kept_sizes, packed_sizes, sizes_of
 
 
 @given(st.lists(st.integers(0, 2**64 - 1)))
@@ -27,3 +27,12 @@ def test_they_are_little_endian_everywhere(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_nothing_is_no_sizes() -> None:
     assert not sizes_of(b"")
+
+
+@pytest.mark.parametrize(
+    ("largest", "width"), [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 4), (2**32, 8), (2**64 - 1, 8)]
+)
+def test_what_is_kept_has_the_width_of_the_largest(largest: int, width: int) -> None:
+    kept = kept_sizes(packed_sizes([0, largest, 7]))
+    assert list(kept.sizes()) == [0, largest, 7] and len(kept.packed) == 3 * width
+    assert not kept_sizes(b"").sizes()

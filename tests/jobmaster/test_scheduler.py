@@ -14,7 +14,7 @@ from engine.graph.ship_strategy import ResultPartitionType
 from engine.graph.source_spec import TextSource
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import AllocationId, ResourceId
-from engine.jobmaster.deployment import build_descriptor
+from engine.jobmaster.deployment import ProducerPlaces, build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.graph_revision import revise
@@ -88,16 +88,28 @@ def test_readers_of_a_whole_result_refer_to_one_table_of_its_places():
     scheduler = Scheduler(graph)
     scheduler.start_regions(pool_with(slot(), slot(), slot(THERE)), CLOCK)
     (region,) = scheduler.regions
+    places = ProducerPlaces()
 
     def gate_of(consumer):
-        return build_descriptor(consumer, graph.job_graph, region.subtasks, {}, described=region.described).gates[0]
+        return build_descriptor(consumer, graph.job_graph, region.subtasks, {}, places=places).gates[0]
 
     first, second, far = map(gate_of, graph.vertices[1].subtasks)
     assert first.producers is second.producers and far.producers != first.producers
     assert [gate.reads for gate in (first, second)] == [(((0, WHOLE),),), (((1, WHOLE),),)]
-    region.described.begin()  # other attempts may have produced them since
+    places.begin(graph.version)
+    assert gate_of(graph.vertices[1].subtasks[0]).producers is not first.producers
+    again = gate_of(graph.vertices[1].subtasks[0])
+    places.begin(graph.version)
+    assert gate_of(graph.vertices[1].subtasks[0]).producers is again.producers
+    for state in (ExecutionState.DEPLOYING, ExecutionState.FAILED):
+        graph.vertices[0].subtasks[0].current.transition(state, CLOCK)
+    failed = graph.vertices[0].subtasks[0]
+    slot_before = failed.current.slot
+    graph.restart(failed).slot = slot_before
+    places.begin(graph.version)  # another attempt produces it now
     later = gate_of(graph.vertices[1].subtasks[0])
-    assert later == first and later.producers is not first.producers
+    assert later.producers[1:] == first.producers[1:]
+    assert later.producers[0].partition == failed.partitions[0].id != first.producers[0].partition
 
 
 def test_consumers_are_deployed_when_their_pipelined_producers_elsewhere_run():

@@ -45,6 +45,9 @@ class EmbeddedLeaderService:
         """Return the contents, which end with this process."""
         return self._store
 
+    def session_health(self) -> None:
+        """Return None: there is no session."""
+
     def enter(self, election: _EmbeddedElection) -> None:
         """Join the queue of contenders; the first one leads when none does."""
         with self._lock:

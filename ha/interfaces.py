@@ -86,6 +86,16 @@ class LeaderRetrieval(Protocol):
         ...
 
 
+class SessionHealth(NamedTuple):
+    """The session of a process at its quorum, as people watch it."""
+
+    is_connected: bool
+    #: True while the lease runs: the session lives for certain
+    is_alive: bool
+    #: number of sessions of this process that have ended against its will
+    ended_count: int
+
+
 class StaleEpochError(Exception):
     """The epoch of a write is no longer granted: another process leads, or none."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ha.embedded import EmbeddedLeaderService
 from ha.information import LeaderInformation
-from ha.interfaces import LeaderElection, LeaderRetrieval, StateHandleStore
+from ha.interfaces import LeaderElection, LeaderRetrieval, SessionHealth, StateHandleStore
 from ha.memory_state import MemoryStateStore
 from ha.standalone import StandaloneElection, StandaloneRetrieval
 
@@ -40,6 +40,10 @@ class HaServices(Protocol):
         """Return the contents; only an epoch that an election of these services holds can change them."""
         ...
 
+    def session_health(self) -> SessionHealth | None:
+        """Return the health of the session at the quorum; None: no quorum is needed. Thread: any."""
+        ...
+
 
 class StandaloneHaServices:
     """A fixed leader at ``address``."""
@@ -60,6 +64,9 @@ class StandaloneHaServices:
     def state_store(self) -> StateHandleStore:
         """Return the contents, which end with this process."""
         return self._store
+
+    def session_health(self) -> None:
+        """Return None: there is no session."""
 
 
 def create_ha_services(

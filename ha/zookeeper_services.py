@@ -5,7 +5,7 @@ Held by: tests/ha/test_zookeeper.py
 
 from __future__ import annotations
 
-from ha.interfaces import LeaderElection, LeaderRetrieval, StateHandleStore
+from ha.interfaces import LeaderElection, LeaderRetrieval, SessionHealth, StateHandleStore
 from ha.zookeeper_election import ZooKeeperElection
 from ha.zookeeper_retrieval import ZooKeeperRetrieval
 from ha.zookeeper_session import ZooKeeperSession
@@ -34,6 +34,10 @@ class ZooKeeperHaServices:
     def state_store(self) -> StateHandleStore:
         """Return the contents that the leader keeps in ZooKeeper."""
         return self._store
+
+    def session_health(self) -> SessionHealth:
+        """Return the health of the session, which is not connected while no election or retrieval is in use."""
+        return SessionHealth(self.session.is_connected, self.session.is_alive(), self.session.ended_count)
 
     def _latch_of(self, epoch: int) -> str:
         return next((path for election in self._elections if (path := election.latch_path(epoch))), "")

@@ -89,6 +89,8 @@ class ZooKeeperSession:
         self.is_connected = False
         self.session_id = 0
         self.acl = CREATOR_ALL_ACL if settings.is_private else OPEN_ACL_UNSAFE
+        #: number of sessions that have ended, but for the last one
+        self.ended_count = 0
         #: number of watches that fired, for tests
         self.watches_fired = 0
         self._lock = threading.Lock()
@@ -293,6 +295,7 @@ class ZooKeeperSession:
         is_gone = self.session_id != 0 and (state == KazooState.LOST or session_id not in (0, self.session_id))
         if is_gone:
             self.session_id, self._lease_end_s = 0, 0.0
+            self.ended_count += 1
             _log.warning("the ZooKeeper session has ended")
             for driver in tuple(self._drivers):
                 driver.expired()

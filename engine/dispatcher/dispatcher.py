@@ -55,6 +55,7 @@ from engine.gateways.messages import (
 )
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
+from engine.insight.cluster_events import CLUSTER_EVENTS
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import job_turn
@@ -288,6 +289,7 @@ class Dispatcher(RpcEndpoint):
         outcome = await asyncio.shield(job_master.outcome)
         ended = EndedJob(job_master.overview, outcome, job_master.details)
         self._ended.add(ended)
+        CLUSTER_EVENTS.job_ended(outcome.status, outcome.runtime_ms / 1000)
         if outcome.status != "SUSPENDED":  # the next leader goes on with a suspended job
             reach("job.ended")
             if self._keeper.has_remains:

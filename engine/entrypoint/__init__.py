@@ -12,6 +12,7 @@ standalone_job.py      python -m engine.entrypoint.standalone_job: one job on a 
 parent_death.py        a process that ends with its parent
 historyserver.py       python -m engine.entrypoint.historyserver: shows jobs that have ended
 zookeeper.py           python -m engine.entrypoint.zookeeper: a server of conf/zoo.cfg, which zookeeper_config.py reads
+process_watch.py       ProcessWatch: the numbers of a process, for metrics
 servers.py             HTTP server, message service and secret of a process
 daemon.py              the life of a process: settings, logging, signals, exit code
 logging_setup.py       what is logged where

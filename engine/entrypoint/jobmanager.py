@@ -42,6 +42,7 @@ from engine.dispatcher.leading_components import LeadingComponents
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
+from engine.entrypoint.process_watch import ProcessWatch, local_folders
 from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import blob_store, storage_places
@@ -58,7 +59,7 @@ from engine.rpc.gateway import Gateway
 from engine.rpc.leadership import Leadership
 from ha.information import LeaderInformation
 from ha.interfaces import LeaderElection, LeaderRetrieval
-from ha.services import create_ha_services
+from ha.services import HaServices, create_ha_services
 
 _log = logging.getLogger("engine.entrypoint.jobmanager")  # not __main__
 
@@ -76,7 +77,10 @@ class JobManager:
         self._loop = asyncio.get_running_loop()
         self._components: LeadingComponents | None = None
         self._leader = LeaderEndpoint()
+        self._ha: HaServices | None = None
         self._election: LeaderElection | None = None
+        #: number of times at which this process was made the leader
+        self._election_count = 0
         self._retrieval: LeaderRetrieval | None = None
         self._is_stopping = False
         #: leaderships that have not ended, with the current one
@@ -103,12 +107,16 @@ class JobManager:
         blobs = blob_store(self._storage, self._own_folder)
         self._blobs = BlobServer(blobs, context.configuration.get(BLOB_SIZE_MAX), self._clock)
         self._server.http.add_routes(forwarded(self._blobs.routes, self._leader_elsewhere, self._server.forwarder))
+        folders = local_folders(str(scratch), self._storage.folder, self._storage.history, str(context.places.log))
+        self._watch = ProcessWatch(folders, self._blocking_work)
+        self._watch.meter.add(self._leader_metrics)
         services = RestServices(
             lambda: self._gateway(DISPATCHER_ADDRESS),
             lambda: self._gateway(RESOURCE_MANAGER_ADDRESS),
             context.configuration,
             self._clock,
             LogFolder(context.log_file),
+            self._watch.meter,
             lambda address: self._rpc.connect(address, 0),
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
@@ -122,6 +130,7 @@ class JobManager:
             self._configuration.get(HEARTBEAT_TIMEOUT),
         )
         await self._server.start()
+        self._watch.start()
         address = self._server.address
         _log.info("starting BlobServer and REST endpoint at %s", self._server.url)
         self._rpc.start(self._leader)
@@ -136,6 +145,7 @@ class JobManager:
         else:
             epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
             services = create_ha_services(kind, address, next_epoch(epoch_file, self._clock))
+        self._ha = services
         self._election = services.election()
         self._handles = services.state_store()
         if kind != "ZOOKEEPER" and self._storage.is_durable:
@@ -155,6 +165,7 @@ class JobManager:
                 *(partial(asyncio.to_thread, part.close) for part in seats),
                 self._end_leaderships,
                 self._server.stop,
+                self._watch.stop,
                 self._blocking_work.shutdown,
                 self._own_folder.close,
             ]
@@ -198,6 +209,7 @@ class JobManager:
 
     def _lead(self, epoch: int, session: uuid.UUID) -> None:
         if not self._is_stopping:
+            self._election_count += 1
             self._leadership = self._loop.create_task(self._lead_until_revoked(epoch, session))
             self._leaderships.add(self._leadership)
             self._leadership.add_done_callback(self._leaderships.discard)
@@ -245,6 +257,20 @@ class JobManager:
             return None
         leader = self._leader.leader
         return leader.address if leader is not None and leader.address != self._server.address else ""
+
+    def _leader_metrics(self) -> dict[str, float]:
+        leader = self._leader.leader
+        values = {
+            "Status.Leader.Leads": float(self._components is not None),
+            "Status.Leader.Epoch": float(0 if leader is None else leader.epoch),
+            "Status.Leader.Elections": float(self._election_count),
+        }
+        health = None if self._ha is None else self._ha.session_health()
+        if health is not None:
+            values["Status.ZooKeeper.Connected"] = float(health.is_connected)
+            values["Status.ZooKeeper.Alive"] = float(health.is_alive)
+            values["Status.ZooKeeper.SessionsEnded"] = float(health.ended_count)
+        return values
 
     def _gateway(self, name: str) -> Gateway:
         """Return a leading component; raises ResourceError when none leads here."""

@@ -75,6 +75,12 @@ def load_readers(configuration: Configuration, bind_host: str) -> ReadAccess | N
     return readers
 
 
+def known_readers(configuration: Configuration, bind_host: str) -> ReadAccess | None:
+    """Return the read token where its file is on this machine: a TaskManager's metrics take it, and it makes none."""
+    path = token_file(configuration)
+    return load_readers(configuration, bind_host) if path is not None and path.exists() else None
+
+
 class ProcessServer:
     """One server, one message service, and perhaps a second port with the same routes.
 

@@ -47,15 +47,18 @@ from engine.config.options import (
 )
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, StandaloneLeaderFinder
-from engine.entrypoint.servers import ProcessServer, free_port, load_credentials, numeric_host
+from engine.entrypoint.process_watch import ProcessWatch, local_folders
+from engine.entrypoint.servers import ProcessServer, free_port, known_readers, load_credentials, numeric_host
 from engine.gateways.messages import TaskExecutorHardware
 from engine.gateways.protocol import this_program
 from engine.ids import ResourceId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
+from engine.iomanager.spill_directory import spill_directories
 from engine.memory.process_memory import ProcessMemory
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
+from engine.rest.prometheus_routes import process_metrics_route
 from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
@@ -88,8 +91,12 @@ class TaskManager:
             configuration.get(TASK_MANAGER_BIND_HOST),
             configuration.get(TASK_MANAGER_RPC_PORT),
             configuration.get(TASK_MANAGER_HOST),
+            readers=known_readers(configuration, configuration.get(TASK_MANAGER_BIND_HOST)),
         )
         scratch = scratch_folder()
+        folders = local_folders(str(scratch), *spill_directories(configuration), str(context.places.log))
+        self._watch = ProcessWatch(folders, self._blocking_work)
+        self._server.http.add_routes([process_metrics_route(f"taskmanager-{self._resource_id}", self._watch.meter)])
         sweep(scratch, FolderPrefix.BLOBS)
         self._blob_folder = ProcessFolder.create(scratch, FolderPrefix.BLOBS)
         #: host:port of the leading JobManager
@@ -138,8 +145,16 @@ class TaskManager:
         )
         self._server.rpc.start(task_executor)
         task_executor.start()
-        logs = LogFolder(self._context.log_file)
-        self._insight = ProcessInsight(self._resource_id, logs, self._blocking_work, task_executor.activities)
+        self._watch.meter.add(resources.metrics)
+        self._watch.meter.add(task_executor.metrics)
+        self._watch.start()
+        self._insight = ProcessInsight(
+            self._resource_id,
+            LogFolder(self._context.log_file),
+            self._blocking_work,
+            task_executor.activities,
+            self._watch.meter,
+        )
         self._server.rpc.start(self._insight)
         _log.info("TaskManager %s listens at %s", self._resource_id, self._server.address)
         finder = self._leader_finder(lambda: registration.leader_changed())  # noqa: PLW0108 - not there yet
@@ -158,7 +173,7 @@ class TaskManager:
         steps: list[Callable[[], Awaitable[None] | None]] = []
         if self._task_executor is not None:
             steps += self._leaving(self._task_executor, reason)
-        steps += (self._server.stop, self._blocking_work.shutdown)
+        steps += (self._server.stop, self._watch.stop, self._blocking_work.shutdown)
         if self._resources is not None:
             steps.append(partial(asyncio.to_thread, self._resources.close))
         await close_all_async([*steps, self._blob_folder.close])

@@ -3,5 +3,9 @@
 log_folder.py       LogFolder: the log files of a process and of jobs, read by name and never by path
 thread_dump.py      where every thread is
 process_metrics.py  memory, processor time, threads and descriptors
+process_meter.py    ProcessMeter: these, and the numbers of a process's own parts
+disk_watch.py       DiskWatch: free and used bytes of the disks of folders
+loop_lag.py         LoopLag: by how much the event loop is late
+cluster_events.py   ClusterEvents: ends of jobs, restarts, losses, counted
 process_insight.py  ProcessInsight: the endpoint that answers these questions
 """

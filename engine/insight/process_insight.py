@@ -34,7 +34,7 @@ from engine.gateways.insight import (
 )
 from engine.ids import ExecutionAttemptId, JobId, ResourceId
 from engine.insight.log_folder import LogFolder
-from engine.insight.process_metrics import process_metrics
+from engine.insight.process_meter import ProcessMeter
 from engine.insight.thread_dump import thread_dump
 from engine.rpc.endpoint import RpcEndpoint
 
@@ -63,17 +63,24 @@ class ProcessInsight(RpcEndpoint):
         logs: its log files.
         blocking_work: reads them.
         activities: what attempts of a job do now.
+        meter: numbers of the process.
     """
 
     protocol = ProcessInsightGateway
 
     def __init__(
-        self, resource_id: ResourceId, logs: LogFolder, blocking_work: Executor, activities: Activities
+        self,
+        resource_id: ResourceId,
+        logs: LogFolder,
+        blocking_work: Executor,
+        activities: Activities,
+        meter: ProcessMeter | None = None,
     ) -> None:
         super().__init__(f"{INSIGHT_PREFIX}{resource_id}", _NoFence())
         self._logs = logs
         self._blocking_work = blocking_work
         self._activities = activities
+        self._meter = meter or ProcessMeter()
         self._sampling: dict[SamplePressure, asyncio.Task[PressureSample]] = {}
 
     async def list_logs(self, request: ListLogs) -> LogList:
@@ -92,7 +99,7 @@ class ProcessInsight(RpcEndpoint):
 
     async def request_process_metrics(self, request: RequestProcessMetrics) -> ProcessMetrics:
         """Return the metrics of the process."""
-        return ProcessMetrics(process_metrics())
+        return ProcessMetrics(self._meter.read())
 
     async def sample_pressure(self, request: SamplePressure) -> PressureSample:
         """Return the activities of a job's attempts."""

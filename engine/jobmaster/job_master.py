@@ -42,11 +42,12 @@ from engine.gateways.messages import (
 )
 from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
+from engine.insight.cluster_events import CLUSTER_EVENTS, ClusterEvent
 from engine.jobmaster import job_input, job_instruction
 from engine.jobmaster.job_calls import JobCalls
 from engine.jobmaster.job_commit import JobCommit, JobStorage
 from engine.jobmaster.job_ending import EndPhase
-from engine.jobmaster.job_event import TaskEnded
+from engine.jobmaster.job_event import Restarted, TaskEnded
 from engine.jobmaster.job_facts import JobFacts, RecoveredJob
 from engine.jobmaster.job_input import JobInput
 from engine.jobmaster.job_instruction import Instruction, Timer
@@ -201,6 +202,8 @@ class JobMaster(RpcEndpoint):
             case do.WriteDown():
                 if isinstance(instruction.event, TaskEnded):
                     reach("job.reported")
+                elif isinstance(instruction.event, Restarted):
+                    CLUSTER_EVENTS.note(ClusterEvent.JOB_RESTARTED)
                 self._journal.append(instruction.event)
             case do.AwaitJournal():
                 self._await_journal(instruction.batch)
@@ -314,6 +317,8 @@ class JobMaster(RpcEndpoint):
 
     async def update_task_states(self, request: UpdateTaskStates) -> Acknowledge:
         """Record state changes of attempts."""
+        failed = sum(report.state == "FAILED" for report in request.reports)
+        CLUSTER_EVENTS.note(ClusterEvent.ATTEMPT_FAILED, failed)
         self._hear(request)
         return ACKNOWLEDGE
 

@@ -53,6 +53,7 @@ from engine.gateways.messages import (
 )
 from engine.gateways.resource_manager import ResourceManagerGateway
 from engine.ids import JobId, ResourceId
+from engine.insight.cluster_events import CLUSTER_EVENTS, ClusterEvent
 from engine.resourcemanager.slot_manager import SlotAssignment, SlotManager
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import ACCEPTED_MS, REFUSES_ALL, EndpointUnreachableError, RpcTimeoutError
@@ -212,7 +213,7 @@ class ResourceManager(RpcEndpoint):
     async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
         """Remove a TaskExecutor that leaves."""
         if request.resource_id in self._addresses:
-            self._lose(request.resource_id, request.reason)
+            self._lose(request.resource_id, request.reason, is_expected=True)
         return ACKNOWLEDGE
 
     async def end_task_executors(self, request: EndTaskExecutors) -> Acknowledge:
@@ -379,7 +380,9 @@ class ResourceManager(RpcEndpoint):
         if resource_id in self._addresses:
             self._lose(resource_id, reason)
 
-    def _lose(self, resource_id: ResourceId, reason: str) -> None:
+    def _lose(self, resource_id: ResourceId, reason: str, *, is_expected: bool = False) -> None:
+        if not is_expected:
+            CLUSTER_EVENTS.note(ClusterEvent.TASK_MANAGER_LOST)
         _log.warning("TaskManager %s is given up: %s", resource_id, reason)
         self._addresses.pop(resource_id, None)
         self._registrations.pop(resource_id, None)

@@ -10,7 +10,7 @@ job_detail_routes.py   a job in detail
 vertex_routes.py       its vertices, subtasks and attempts; back pressure, sampled on request
 job_log_routes.py      log files of a job
 status_pages.py        pages for people (job_page.py, process_pages.py; html.py, plan_drawing.py, quantities.py)
-prometheus_routes.py   metrics for Prometheus
+prometheus_routes.py   metrics for Prometheus (cluster_families.py, process_families.py)
 openapi.py             the description of all this
 streaming_routes.py    what exists only for streams, refused by name
 job_document.py        JobDetails as documents (vertex_document.py, job_details.py)

@@ -2,7 +2,7 @@
 
     forwarded(routes, leader, forwarder)    the same routes, each of which answers here when this process leads
 
-Requests about the process itself (/jobmanager/...) are always answered here.
+Requests about the process itself (/jobmanager/..., /metrics) are always answered here.
 
 The server has checked the caller's credential before; the leader checks it again. Without a leader, or when it does
 not answer, the answer is 503 with Retry-After and one line that begins with NOT_LEADING, so that clients look for
@@ -19,12 +19,14 @@ from dataclasses import replace
 from typing import Any
 
 from engine.client.leader_answers import NOT_LEADING
+from engine.rest.prometheus_routes import METRICS_PATH
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.http_forwarding import FORWARDED_HEADER, HttpForwarder
 from engine.rpc.http_messages import Handler, HttpRequest, HttpResponse, Route, error_response
 
 #: paths about a process itself, which is always the one that answers them
 _OWN_PATHS = ("/jobmanager/", "/v1/jobmanager/")
+_OWN = (METRICS_PATH, f"/v1{METRICS_PATH}")
 _RETRY_S = "1"
 _LOOK_S = 0.25
 
@@ -33,7 +35,7 @@ def forwarded(routes: Iterable[Route], leader: Callable[[], str | None], forward
     """Return routes that the leader answers. ``leader``: its ``host:port``, "" when there is none, None: it is here."""
     return tuple(
         route
-        if route.path.startswith(_OWN_PATHS)
+        if route.path.startswith(_OWN_PATHS) or route.path in _OWN
         else replace(route, handler=_passing_on(route.handler, leader, forwarder))
         for route in routes
     )

@@ -25,7 +25,6 @@ from engine.config.secret_keys import HIDDEN, is_secret, shown_text
 from engine.gateways.insight import LogPart
 from engine.gateways.protocol import protocol
 from engine.insight.log_folder import LogFolder
-from engine.insight.process_metrics import process_metrics
 from engine.insight.thread_dump import thread_dump
 from engine.rest.log_files import log_answer, log_list
 from engine.rest.metrics_answer import metrics_answer
@@ -47,7 +46,7 @@ def jobmanager_routes(services: RestServices) -> tuple[Route, ...]:
         return answer(_environment_document())
 
     async def metrics(request: HttpRequest) -> HttpResponse:
-        return metrics_answer(request, process_metrics())
+        return metrics_answer(request, services.meter.read())
 
     async def logs(_: HttpRequest) -> HttpResponse:
         return answer(log_list(await asyncio.to_thread(services.logs.files)))

@@ -25,7 +25,6 @@ from engine.gateways.insight import (
 from engine.gateways.messages import TaskExecutorOverview
 from engine.gateways.protocol import protocol
 from engine.ids import JobId
-from engine.insight.process_metrics import process_metrics
 from engine.insight.thread_dump import thread_dump
 from engine.rest.html import Html, cards, link, page, table, tag
 from engine.rest.jobmanager_routes import config_document
@@ -76,7 +75,7 @@ async def job_manager_page(services: RestServices) -> Html:
     return _process_page(
         name,
         "this process",
-        (("version", __version__), ("protocol", protocol()), *_used(process_metrics())),
+        (("version", __version__), ("protocol", protocol()), *_used(services.meter.read())),
         _log_links("/jobmanager", files),
         thread_dump(),
         *_refused(),

@@ -1,52 +1,49 @@
-"""Metrics for Prometheus: GET /metrics.
+"""Metrics for Prometheus: GET /metrics of every process.
 
-    drey_taskmanagers  drey_slots{state}  drey_jobs{state}
-    drey_job_rows_total{job_id, job, direction}  drey_job_bytes_total  drey_job_spilled_bytes_total    of running jobs
-    drey_refused_requests_total{process, reason}
-    drey_process_*{process}                                              the JobManager and every TaskManager
+    the leader       the cluster and its running jobs (cluster_families.py), itself and every TaskManager
+                     (process_families.py); with ?processes=own of the processes only itself
+    a standby        itself: whether it leads, its session at ZooKeeper, its memory
+    a TaskManager    itself
 
-Made on request from what the components know: nothing is counted only for this.
+Made on request from what the components know. One scrape of the leader has everything. Where Prometheus reads
+TaskManagers themselves, it asks JobManagers with ``?processes=own``, so that nothing comes twice.
 
-Held by: tests/rest/test_descriptions.py
+Held by: tests/rest/test_prometheus_routes.py
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from engine.errors import EngineError
+from engine import __version__
+from engine.errors import EngineError, ResourceError
 from engine.gateways.insight import RequestProcessMetrics
 from engine.gateways.messages import (
-    JobList,
     JobProgress,
     ListJobs,
     ListTaskExecutors,
     RequestJobProgress,
-    TaskExecutorList,
     TaskExecutorOverview,
 )
+from engine.gateways.protocol import protocol
 from engine.ids import JobId
-from engine.insight.process_metrics import REFUSED, process_metrics
-from engine.rest.job_document import ENDED_JOB_STATES, JOB_STATES
+from engine.insight.cluster_events import CLUSTER_EVENTS
+from engine.insight.process_meter import ProcessMeter
+from engine.rest.cluster_families import cluster_families, event_families, job_families
+from engine.rest.job_document import ENDED_JOB_STATES
+from engine.rest.process_families import ProcessOf, process_families
 from engine.rest.services import RestServices
 from engine.rest.taskmanager_routes import insight_gateway
-from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, Route
+from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
 
+#: path of metrics: each process answers it itself, a standby too
+METRICS_PATH = "/metrics"
 _ANSWER_S = 5.0
-_PROCESS_GAUGES = {
-    "resident_memory_bytes": "Status.Process.Memory.Resident",
-    "virtual_memory_bytes": "Status.Process.Memory.Virtual",
-    "threads": "Status.Process.Threads.Count",
-    "open_fds": "Status.Process.FileDescriptors.Count",
-    "uptime_seconds": "Status.Process.Uptime",
-}
 
 
 class _Gathered(Collector):
@@ -63,23 +60,46 @@ class _Gathered(Collector):
 def prometheus_routes(services: RestServices) -> tuple[Route, ...]:
     """Return the routes of this module."""
 
-    async def metrics(_: HttpRequest) -> HttpResponse:
-        jobs = await services.ask_dispatcher(ListJobs())
-        registered = await services.ask_resource_manager(ListTaskExecutors())
-        running = [job.job_id for job in jobs.jobs if job.status not in ENDED_JOB_STATES]
-        progress = [found for found in await asyncio.gather(*(_progress(services, each) for each in running)) if found]
-        executors = registered.task_executors
-        used = await asyncio.gather(*(_metrics_of(services, each) for each in executors))
-        processes = {"jobmanager": process_metrics()}
-        processes.update(
-            {f"taskmanager-{each.resource_id}": found for each, found in zip(executors, used, strict=True)}
-        )
-        registry = CollectorRegistry(auto_describe=False)
-        families = (*_cluster_families(jobs, registered), *_job_families(progress), *_process_families(processes))
-        registry.register(_Gathered(families))
-        return HttpResponse(body=generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+    async def metrics(request: HttpRequest) -> HttpResponse:
+        wanted = request.query.get("processes", "all")
+        if wanted not in ("all", "own"):
+            raise HttpError(400, f"processes={wanted[:20]}: choose from all, own")
+        own = _own("historyserver" if services.is_history else "jobmanager", services.meter)
+        try:
+            services.dispatcher()
+        except ResourceError:  # another JobManager leads, or none
+            return _answer(process_families([own]))
+        return _answer(await _families_of_cluster(services, own, is_alone=wanted == "own"))
 
-    return (Route("GET", "/metrics", metrics, Access.OPEN_GET),)
+    return (Route("GET", METRICS_PATH, metrics, Access.OPEN_GET),)
+
+
+def process_metrics_route(process: str, meter: ProcessMeter) -> Route:
+    """Return the route of a process that knows only itself."""
+
+    async def metrics(_: HttpRequest) -> HttpResponse:
+        return _answer(process_families([_own(process, meter)]))
+
+    return Route("GET", METRICS_PATH, metrics, Access.OPEN_GET)
+
+
+async def _families_of_cluster(services: RestServices, own: ProcessOf, *, is_alone: bool) -> Sequence[Metric]:
+    jobs = await services.ask_dispatcher(ListJobs())
+    registered = await services.ask_resource_manager(ListTaskExecutors())
+    running = [job.job_id for job in jobs.jobs if job.status not in ENDED_JOB_STATES]
+    progress = await asyncio.gather(*(_progress(services, each) for each in running))
+    executors = () if is_alone else registered.task_executors
+    others = await asyncio.gather(*(_process_of(services, each) for each in executors))
+    return (
+        *cluster_families(jobs, registered, services.clock.wall_ms()),
+        *event_families(CLUSTER_EVENTS.counts, CLUSTER_EVENTS.durations),
+        *job_families(found for found in progress if found is not None),
+        *process_families([own, *others]),
+    )
+
+
+def _own(name: str, meter: ProcessMeter) -> ProcessOf:
+    return ProcessOf(name, __version__, protocol(), meter.read())
 
 
 async def _progress(services: RestServices, job_id: JobId) -> JobProgress | None:
@@ -89,60 +109,15 @@ async def _progress(services: RestServices, job_id: JobId) -> JobProgress | None
         return None  # it has ended meanwhile
 
 
-async def _metrics_of(services: RestServices, executor: TaskExecutorOverview) -> dict[str, float]:
+async def _process_of(services: RestServices, executor: TaskExecutorOverview) -> ProcessOf:
     try:
-        return (await insight_gateway(services, executor).ask(RequestProcessMetrics(), _ANSWER_S)).values
+        values = (await insight_gateway(services, executor).ask(RequestProcessMetrics(), _ANSWER_S)).values
     except EngineError:
-        return {}  # it is going away
+        values = {}  # it is going away
+    return ProcessOf(f"taskmanager-{executor.resource_id}", executor.program.version, executor.program.protocol, values)
 
 
-def _cluster_families(jobs: JobList, registered: TaskExecutorList) -> Sequence[Metric]:
-    executors = registered.task_executors
-    count = GaugeMetricFamily("drey_taskmanagers", "TaskManagers that are registered.", value=len(executors))
-    slots = GaugeMetricFamily("drey_slots", "Slots of the cluster.", labels=["state"])
-    free = sum(each.free_slot_count for each in executors)
-    slots.add_metric(["free"], free)
-    slots.add_metric(["used"], sum(each.slot_count for each in executors) - free)
-    states = Counter(job.status for job in jobs.jobs)
-    by_state = GaugeMetricFamily("drey_jobs", "Jobs that are known, by state.", labels=["state"])
-    for state in JOB_STATES:
-        by_state.add_metric([state], states[state])
-    return (count, slots, by_state)
-
-
-def _job_families(jobs: Iterable[JobProgress]) -> Sequence[Metric]:
-    labels = ["job_id", "job"]
-    rows = CounterMetricFamily("drey_job_rows", "Rows that tasks took and gave.", labels=[*labels, "direction"])
-    size = CounterMetricFamily("drey_job_bytes", "Bytes that tasks took and gave.", labels=[*labels, "direction"])
-    spilled = CounterMetricFamily("drey_job_spilled_bytes", "Bytes that tasks spilled.", labels=labels)
-    for job in jobs:
-        counters = [vertex.counters for vertex in job.vertices]
-        names = [job.job_id.value, job.name]
-        rows.add_metric([*names, "in"], sum(each.rows_in for each in counters))
-        rows.add_metric([*names, "out"], sum(each.rows_out for each in counters))
-        size.add_metric([*names, "in"], sum(each.bytes_in for each in counters))
-        size.add_metric([*names, "out"], sum(each.bytes_out for each in counters))
-        spilled.add_metric(names, sum(each.spilled_bytes for each in counters))
-    return (rows, size, spilled)
-
-
-def _process_families(processes: Mapping[str, Mapping[str, float]]) -> Sequence[Metric]:
-    families: list[Metric] = []
-    for name, source in _PROCESS_GAUGES.items():
-        gauge = GaugeMetricFamily(f"drey_process_{name}", source, labels=["process"])
-        for process, values in processes.items():
-            if source in values:
-                gauge.add_metric([process], values[source])
-        families.append(gauge)
-    seconds = CounterMetricFamily("drey_process_cpu_seconds", "Processor time.", labels=["process"])
-    for process, values in processes.items():
-        if "Status.Process.CPU.Time" in values:
-            seconds.add_metric([process], values["Status.Process.CPU.Time"])
-    refused = CounterMetricFamily(
-        "drey_refused_requests", "Requests and data connections that were refused.", labels=["process", "reason"]
-    )
-    for process, values in processes.items():
-        for name, value in values.items():
-            if name.startswith(REFUSED):
-                refused.add_metric([process, name.removeprefix(REFUSED)], value)
-    return [*families, seconds, refused]
+def _answer(families: Iterable[Metric]) -> HttpResponse:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Gathered(families))
+    return HttpResponse(body=generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

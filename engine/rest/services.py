@@ -14,6 +14,7 @@ from engine.config.loader import Configuration
 from engine.errors import FencedError, JobNotFoundError, LogNotFoundError, ResourceError
 from engine.ids import JobId
 from engine.insight.log_folder import LogFolder
+from engine.insight.process_meter import ProcessMeter
 from engine.rpc.errors import RpcTimeoutError
 from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway
 from engine.rpc.http_messages import Handler, HttpError, HttpRequest, HttpResponse
@@ -32,6 +33,8 @@ class RestServices:
     clock: Clock = field(default_factory=SystemClock)
     #: log files of this process
     logs: LogFolder = field(default_factory=lambda: LogFolder(None))
+    #: metrics of this process
+    meter: ProcessMeter = field(default_factory=ProcessMeter)
     #: function that connects to a component of another process by its address; None: there is no other process
     connect: Callable[[str], Gateway] | None = None
     #: callback that ends this process; None: requests cannot end it

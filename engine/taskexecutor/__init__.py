@@ -8,6 +8,7 @@ task.py           Task: one thread, one attempt
 task_threads.py   TaskThreads: the threads of tasks, used again
 task_state.py     states of a task, as a table (pure)
 task_notes.py     what an ended attempt spilled and waited for, as a line for the log (pure)
+task_totals.py    TaskTotals: sums over all attempts of a process, for metrics
 task_turns.py     TaskTurns: many threads of tasks wait longer for their turn at the interpreter
 slot_table.py     slots, their jobs and their pages (pure)
 job_table.py      JobTable: the attempts of each job with their last reports, until it is released

@@ -66,6 +66,7 @@ from engine.taskexecutor.task import Invokable, Task
 from engine.taskexecutor.task_reporter import TaskReporter
 from engine.taskexecutor.task_state import TaskState
 from engine.taskexecutor.task_threads import TaskThreads
+from engine.taskexecutor.task_totals import TaskTotals
 
 _log = logging.getLogger(__name__)
 
@@ -141,6 +142,7 @@ class TaskExecutor(RpcEndpoint):
         self._blocking_work = blocking_work
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._threads = TaskThreads()
+        self._totals = TaskTotals()
         #: events of attempts whose ends are waited for: each is set when its attempt is taken out of its slot
         self._ends: dict[ExecutionAttemptId, asyncio.Event] = {}
         self._jobs = JobTable()
@@ -277,6 +279,7 @@ class TaskExecutor(RpcEndpoint):
         self._jobs.note(task.descriptor.job_id, report)
         self._reporter.report(task, report)
         if task.state.is_terminal:
+            self._totals.note(report)
             task.join()
         if task.state is TaskState.FINISHED:
             self._remove_task(task)
@@ -324,6 +327,11 @@ class TaskExecutor(RpcEndpoint):
         ]
 
     # ---- partitions and jobs ----
+
+    def metrics(self) -> dict[str, float]:
+        """Return sums over all attempts so far."""
+        live = (task.counters() for task in self._tasks.values() if not task.state.is_terminal)
+        return self._totals.metrics(counters for counters in live if counters is not None)
 
     async def release_partitions(self, request: ReleasePartitions) -> Acknowledge:
         """Drop result partitions."""

@@ -30,6 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
 
 from engine.clock import Clock
 from engine.closing import close_all
@@ -179,6 +180,19 @@ class ProcessResources:
         if self._services.module_store is not None:
             self._services.module_store.release_job(job_id)
         self._services.io_manager.release_job(job_id.value)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the memory in use by kind, and bytes spilled by operators that are at work, for metrics."""
+        services = self._services
+        pages, network = services.memory_manager, services.network_pool
+        return {
+            "Status.Memory.Managed.Used": float(pages.pages_used * pages.page_size),
+            "Status.Memory.Managed.Total": float(pages.pages_total * pages.page_size),
+            "Status.Memory.Network.Used": float(network.in_use * network.segment_size),
+            "Status.Memory.Network.Total": float(network.segment_count * network.segment_size),
+            "Status.Memory.Arrow.Used": float(pa.total_allocated_bytes()),
+            "Status.Spill.Held": float(services.io_manager.spilled_bytes),
+        }
 
     def close(self) -> None:
         """Close everything; runs every step and raises the first error."""

@@ -54,6 +54,15 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     assert "registers" in text("/jobmanager/log") and executor["id"] in text(f"/taskmanagers/{executor['id']}/log")
     assert json.loads(text("/overview"))["managed-bytes-per-slot"] > 0
     page = text(f"/jobs/{job_id}/page")
+    metrics, worker = text("/metrics"), f"taskmanager-{executor['id']}"
+    assert 'drey_leader{process="jobmanager"} 1.0' in metrics
+    assert 'drey_job_duration_seconds_count{state="FINISHED"} 1.0' in metrics
+    own = text("/metrics", executor["path"].partition("/")[0].rpartition(":")[2])
+    for told in (metrics, own):
+        assert f'drey_process_tasks_ended_total{{process="{worker}",state="FINISHED"}}' in told
+        assert f'drey_process_event_loop_lag_seconds{{process="{worker}"}}' in told
+        assert f'drey_process_disk_free_bytes{{folder="{installation.log}",process="{worker}"}}' in told
+        assert f'drey_process_managed_memory_bytes{{process="{worker}"}}' in told
     assert installation.run("jobmanager", "stop").returncode == 0
     assert installation.run("jobmanager", "start").returncode == 0
     again = json.loads(text(f"/jobs/{job_id}"))

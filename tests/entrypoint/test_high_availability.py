@@ -55,6 +55,13 @@ def overview(port, own=True):
         return 0, {}
 
 
+def metrics(port):
+    """Return the metrics of a JobManager itself that have no label but its name."""
+    with urllib.request.urlopen(f"http://localhost:{port}/metrics?processes=own", timeout=30) as answer:
+        text = answer.read().decode()
+    return {name: float(value) for name, value in re.findall(r'^(\w+)\{process="jobmanager"\} (\S+)$', text, re.M)}
+
+
 def leader_of(ports):
     """Return the port that leads, or None."""
     return next((port for port in ports if overview(port)[0] == 200), None)
@@ -79,10 +86,14 @@ def test_the_next_job_manager_leads_when_the_first_was_killed_and_all_find_it(in
     assert overview(standby)[0] == 503
     until(lambda: overview(leader)[1].get("slots-total") == 2, "the TaskManager's registration")
     assert overview(standby, own=False) == overview(leader), "a standby asks the leader"
+    assert {port: metrics(port)["drey_leader"] for port in ports} == {leader: 1, standby: 0}
+    assert metrics(leader)["drey_leader_epoch"] == metrics(standby)["drey_leader_epoch"] > 0
+    assert all(metrics(port)["drey_zookeeper_connected"] == 1 for port in ports)
     asked = installation.run("job", "list", command=(sys.executable, "-m", "engine.cli.main"))
     assert asked.returncode == 0, asked.stdout + asked.stderr
     os.kill(pid_at(installation, leader), signal.SIGKILL)
     until(lambda: overview(standby)[1].get("slots-total") == 2, "the TaskManager at the next leader")
+    assert (metrics(standby)["drey_leader"], metrics(standby)["drey_elections_total"]) == (1, 1)
     asked = installation.run("job", "list", command=(sys.executable, "-m", "engine.cli.main"))
     assert asked.returncode == 0, asked.stdout + asked.stderr
     assert installation.run("cluster", "stop").returncode == 0

@@ -1,59 +1,12 @@
-"""What is made from what the components know: metrics for Prometheus, the description of the API."""
+"""The description of the API, made from its routes."""
 
 from __future__ import annotations
 
 import re
-import threading
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from engine.rest.routes import rest_routes
 from engine.rpc.http_messages import Access
-from tests.jobmaster.job_graphs import job_graph
-from tests.rest.rest_world import scenario, until
-
-
-def test_metrics_can_be_read_by_prometheus():
-    async def body(world):
-        release = threading.Event()
-
-        def work(task):
-            task.rows = 41
-            assert release.wait(30)
-
-        world.cluster.resources[0].bodies["scan"] = work
-        await world.run(job_graph([1]))
-        graph = job_graph([1], names=["scan"], name='a "quoted"\nname\\')
-        await world.submit(graph)
-
-        async def samples():
-            families = text_string_to_metric_families(await world.get("/metrics"))
-            found = {
-                (sample.name, frozenset(sample.labels.values())): sample.value
-                for family in families
-                for sample in family.samples
-            }
-            rows = found.get(("drey_job_rows_total", frozenset({graph.job_id.value, 'a "quoted"\nname\\', "in"})))
-            return found if rows == 41 else None
-
-        try:
-            found = await until(samples)
-        finally:
-            release.set()
-        executor = world.cluster.task_executors[0].resource_id
-        values = {
-            ("drey_taskmanagers", ""): 1,
-            ("drey_slots", "used"): 1,
-            ("drey_slots", "free"): 1,
-            ("drey_jobs", "FINISHED"): 1,
-            ("drey_jobs", "RUNNING"): 1,
-        }
-        for (name, label), value in values.items():
-            assert found[name, frozenset({label} if label else ())] == value
-        for process in ("jobmanager", f"taskmanager-{executor}"):
-            assert found["drey_process_threads", frozenset({process})] > 0
-
-    scenario(body)
+from tests.rest.rest_world import scenario
 
 
 def test_the_description_names_every_route_once():

@@ -1,0 +1,73 @@
+"""DiskWatch: free and used bytes of the disks of some folders, for metrics.
+
+    run(executor): every 5 s, in a thread for each folder ─► metrics() -> {"Status.Disk.Free./data1/tmp": 4.2e9, ...}
+
+A disk may not answer for ever, as a network's does when its server is gone. It holds up one thread, neither the event
+loop nor the other disks, and its numbers are missing a minute later.
+
+Thread: the event loop.
+Held by: tests/rest/test_process_meter.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Final
+
+from engine.clock import Clock, SystemClock
+
+DISK_FREE: Final = "Status.Disk.Free."
+DISK_USED: Final = "Status.Disk.Used."
+_PAUSE_S = 5.0
+_KNOWN_S = 60.0
+
+
+class DiskWatch:
+    """The disks of the folders, which need not be there."""
+
+    def __init__(self, folders: Iterable[Path], clock: Clock | None = None) -> None:
+        self._folders = tuple(dict.fromkeys(folders))
+        self._clock = clock or SystemClock()
+        #: time of the last answer of each disk, with free and used bytes
+        self._known: dict[Path, tuple[float, int, int]] = {}
+        self._asked: dict[Path, asyncio.Future[tuple[int, int]]] = {}
+
+    async def run(self, executor: Executor) -> None:
+        """Look for ever."""
+        while True:
+            self.look(executor)
+            await asyncio.sleep(_PAUSE_S)
+
+    def look(self, executor: Executor) -> None:
+        """Ask all disks that have answered the last question."""
+        loop = asyncio.get_running_loop()
+        for folder in self._folders:
+            if folder not in self._asked:
+                asked = self._asked[folder] = loop.run_in_executor(executor, _bytes_of, folder)
+                asked.add_done_callback(lambda done, folder=folder: self._answered(folder, done))  # type: ignore[misc]
+
+    def _answered(self, folder: Path, done: asyncio.Future[tuple[int, int]]) -> None:
+        del self._asked[folder]
+        if done.cancelled() or isinstance(done.exception(), OSError):
+            self._known.pop(folder, None)
+        else:
+            self._known[folder] = (self._clock.monotonic_s(), *done.result())
+
+    def metrics(self) -> dict[str, float]:
+        """Return the answers of the last minute."""
+        values: dict[str, float] = {}
+        for folder, (known_s, free, used) in self._known.items():
+            if self._clock.monotonic_s() - known_s <= _KNOWN_S:
+                values[f"{DISK_FREE}{folder}"] = float(free)
+                values[f"{DISK_USED}{folder}"] = float(used)
+        return values
+
+
+def _bytes_of(folder: Path) -> tuple[int, int]:
+    """Return the bytes that an ordinary user may still write, and those in use, as ``df`` tells them."""
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize, (status.f_blocks - status.f_bfree) * status.f_frsize

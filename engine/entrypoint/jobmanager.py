@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -39,6 +39,7 @@ from engine.config.options import (
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
 from engine.dispatcher.file_handles import FileHandles
 from engine.dispatcher.leading_components import LeadingComponents
+from engine.entrypoint.audit_file import AuditFile, start_entry
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
@@ -55,7 +56,9 @@ from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rest.forwarding import forwarded
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
+from engine.rpc.audit import AuditEntry, audited
 from engine.rpc.gateway import Gateway
+from engine.rpc.http_messages import Route
 from engine.rpc.leadership import Leadership
 from ha.information import LeaderInformation
 from ha.interfaces import LeaderElection, LeaderRetrieval
@@ -106,7 +109,8 @@ class JobManager:
         self._rpc = self._server.rpc
         blobs = blob_store(self._storage, self._own_folder)
         self._blobs = BlobServer(blobs, context.configuration.get(BLOB_SIZE_MAX), self._clock)
-        self._server.http.add_routes(forwarded(self._blobs.routes, self._leader_elsewhere, self._server.forwarder))
+        self._audit = AuditFile(context.configuration, context.log_file)
+        self._add_routes(self._blobs.routes)
         shared = self._storage.folder if self._storage.is_durable else ""
         folders = local_folders(str(scratch), shared, self._storage.history, str(context.places.log))
         self._watch = ProcessWatch(folders, self._blocking_work)
@@ -121,7 +125,12 @@ class JobManager:
             lambda address: self._rpc.connect(address, 0),
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
-        self._server.http.add_routes(forwarded(rest_routes(services), self._leader_elsewhere, self._server.forwarder))
+        self._add_routes(rest_routes(services))
+
+    def _add_routes(self, routes: Iterable[Route]) -> None:
+        """Add routes that the leader answers, and whose changes are recorded."""
+        of_leader = forwarded(routes, self._leader_elsewhere, self._server.forwarder)
+        self._server.http.add_routes(audited(of_leader, self._audit.note))
 
     async def start(self) -> None:
         """Start the servers, then enter the election; ready when it leads."""
@@ -131,6 +140,7 @@ class JobManager:
             self._configuration.get(HEARTBEAT_TIMEOUT),
         )
         await self._server.start()
+        self._audit.note(start_entry(self._configuration))
         self._watch.start()
         address = self._server.address
         _log.info("starting BlobServer and REST endpoint at %s", self._server.url)
@@ -158,6 +168,7 @@ class JobManager:
     async def stop(self, reason: str) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
         self._is_stopping = True
+        self._audit.note(AuditEntry("stop", reason=reason))
         # Another JobManager leads first; closing may wait for ZooKeeper.
         seats = [part for part in (self._election, self._retrieval) if part is not None]
         await close_all_async(
@@ -169,6 +180,7 @@ class JobManager:
                 self._watch.stop,
                 self._blocking_work.shutdown,
                 self._own_folder.close,
+                self._audit.close,
             ]
         )
 

@@ -8,6 +8,8 @@ PATCH /jobs/{job_id}?mode=cancel    202; 409 when it has ended
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.errors import EngineError, FencedError, ResourceError
 from engine.gateways.messages import (
     CancelJob,
@@ -38,7 +40,8 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
             raise
         except EngineError as error:
             raise HttpError(400, f"{type(error).__name__}: {error}") from error
-        return answer({"jobid": reply.job_id.value, "is-new": reply.is_new}, 202)
+        told = {"job": reply.job_id.value, "name": message.job_graph.name, "is-new": str(reply.is_new).lower()}
+        return replace(answer({"jobid": reply.job_id.value, "is-new": reply.is_new}, 202), audit=told)
 
     async def progress(request: HttpRequest) -> HttpResponse:
         return answer(await services.ask_dispatcher(RequestJobProgress(job_id_of(request))))

@@ -36,6 +36,17 @@ class Access(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Caller:
+    """The caller of a request, as far as it is known."""
+
+    address: str = ""
+    #: proof that it has shown: secret, certificate, read-token; none: an open route on this machine
+    credential: str = "none"
+    #: common name of its certificate
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class HttpRequest:
     """A request that has passed all checks. Without ``is_streamed`` its body is whole and its digest verified."""
 
@@ -53,6 +64,7 @@ class HttpRequest:
     chunks: AsyncIterator[bytes] | None = None
     #: path and query as received, which the signature covers
     target: str = ""
+    caller: Caller = Caller()
 
     def json(self) -> Any:
         """Return the body as JSON; HttpError 400 when it is not."""
@@ -86,6 +98,8 @@ class HttpResponse:
     file: Path | None = None
     #: chunks that are sent instead of ``body``; the headers go out at once
     parts: Parts | None = None
+    #: names and texts for the record of changes (``audit``), such as the job's name; never a secret
+    audit: Mapping[str, str] = field(default_factory=dict)
 
 
 class HttpError(EngineError):

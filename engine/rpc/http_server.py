@@ -36,7 +36,7 @@ from engine.errors import ConfigurationError, VersionMismatchError
 from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
 from engine.rpc.errors import AccessDeniedError, ClockDifferenceError, MissingCredentialError
 from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
-from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, error_response
+from engine.rpc.http_messages import Access, Caller, HttpError, HttpRequest, HttpResponse, Route, error_response
 from engine.rpc.program import PROGRAM_HEADER, Program
 from engine.rpc.read_access import CHALLENGE, ReadAccess
 from engine.rpc.refusals import REFUSALS, Reason
@@ -202,7 +202,7 @@ class HttpServer:
 
     def _endpoint(self, route: Route) -> Any:
         async def answer(request: web.Request) -> web.StreamResponse:
-            digest = self._check_access(route, request)
+            digest, credential = self._check_access(route, request)
             says_program = self._check_program(route, request)
             length = request.content_length
             if length is not None and length > route.body_limit:
@@ -224,6 +224,7 @@ class HttpServer:
                     -1 if length is None else length,
                     chunks if route.is_streamed else None,
                     request.raw_path,
+                    _caller(request, credential),
                 )
             )
             own = {PROGRAM_HEADER: self.program.header} if self.program is not None and says_program else {}
@@ -238,12 +239,12 @@ class HttpServer:
             self.program.check(header, request.remote or "an unknown address")
         return header is not None
 
-    def _check_access(self, route: Route, request: web.Request) -> str:
-        """Return the digest that the body must have."""
-        if route.access is Access.OPEN_GET and self._may_read(request):
-            return EMPTY_DIGEST
-        if route.access is Access.CANCEL and self._readers_cancel and self._may_read(request):
-            return ""  # an unsigned request has no digest
+    def _check_access(self, route: Route, request: web.Request) -> tuple[str, str]:
+        """Return the digest that the body must have, and the proof that the caller has shown."""
+        if route.access is Access.OPEN_GET and (proof := self._proof_of_reader(request)):
+            return EMPTY_DIGEST, proof
+        if route.access is Access.CANCEL and self._readers_cancel and (proof := self._proof_of_reader(request)):
+            return "", proof  # an unsigned request has no digest
         if self._credentials is not None:
             # As it came: the library's normalized form was not signed.
             target, epoch = request.raw_path, request.headers.get(EPOCH_HEADER, "")
@@ -251,9 +252,9 @@ class HttpServer:
             self._check_is_no_reader(route, header)
             digest = self._credentials.verify(request.method, target, header, epoch)
             request.protocol.is_trusted = True  # type: ignore[attr-defined]
-            return digest
+            return digest, "secret"
         if _is_mutual(self._tls):
-            return ""
+            return "", "certificate"
         raise MissingCredentialError("this server has no cluster secret, so this cannot be called")
 
     def _check_is_no_reader(self, route: Route, header: str | None) -> None:
@@ -269,15 +270,16 @@ class HttpServer:
             f"{what} only reads: this needs the cluster secret, as bin/flink-run has it{cancels}"
         )
 
-    def _may_read(self, request: web.Request) -> bool:
+    def _proof_of_reader(self, request: web.Request) -> str:
+        """Return the proof of a caller that may read; "" when it may not."""
         if self._is_loopback:
-            return True
+            return "none"
         header = request.headers.get(AUTHORIZATION)
         has_shown = header is None if _is_mutual(self._tls) else False  # its certificate, which is all it needs
         if has_shown or (self._readers is not None and self._readers.allows(header)):
             request.protocol.is_trusted = True  # type: ignore[attr-defined]
-            return True
-        return False
+            return "certificate" if has_shown else "read-token"
+        return ""
 
     def _denied(self, request: web.Request, error: AccessDeniedError) -> web.StreamResponse:
         """Refuse a caller, and have browsers ask for the read token where one would do."""
@@ -342,6 +344,12 @@ async def _checked_chunks(request: web.Request, limit: int, digest: str) -> Asyn
         yield chunk
     if digest and not hmac.compare_digest(sha.hexdigest(), digest):
         raise AccessDeniedError("the body is not the one that was signed")
+
+
+def _caller(request: web.Request, credential: str) -> Caller:
+    certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
+    names = dict(pair for part in (certificate or {}).get("subject", ()) for pair in part)
+    return Caller(request.remote or "", credential, names.get("commonName", ""))
 
 
 def _reason_of(error: AccessDeniedError) -> Reason:

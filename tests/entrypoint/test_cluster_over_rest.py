@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import stat
 import subprocess
 import sys
 import urllib.error
@@ -54,6 +55,14 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     assert "registers" in text("/jobmanager/log") and executor["id"] in text(f"/taskmanagers/{executor['id']}/log")
     assert json.loads(text("/overview"))["managed-bytes-per-slot"] > 0
     page = text(f"/jobs/{job_id}/page")
+    (record,) = installation.log.glob("*-audit.log")
+    begun, *uploads, submitted = map(json.loads, record.read_text().splitlines())
+    assert (begun["what"], begun["details"]["rest.port"].split()[0]) == ("start", str(installation.port))
+    assert {entry["what"] for entry in uploads} <= {"upload"}
+    assert (submitted["what"], submitted["credential"], submitted["status"]) == ("submit", "secret", 202)
+    assert submitted["details"] == {"job": job_id, "name": "sums", "is-new": "true"}
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert "audit" not in text("/jobmanager/logs"), "readers do not see who does what"
     metrics, worker = text("/metrics"), f"taskmanager-{executor['id']}"
     assert 'drey_leader{process="jobmanager"} 1.0' in metrics
     assert 'drey_job_duration_seconds_count{state="FINISHED"} 1.0' in metrics

@@ -41,7 +41,7 @@ from engine.dispatcher.file_handles import FileHandles
 from engine.dispatcher.leading_components import LeadingComponents
 from engine.entrypoint.audit_file import AuditFile, start_entry
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
-from engine.entrypoint.leader_endpoint import LeaderEndpoint
+from engine.entrypoint.leader_endpoint import LeaderEndpoint, listed_job_managers
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
 from engine.entrypoint.process_watch import ProcessWatch, local_folders
 from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
@@ -123,9 +123,14 @@ class JobManager:
             LogFolder(context.log_file),
             self._watch.meter,
             lambda address: self._rpc.connect(address, 0),
+            self._other_job_managers,
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
         self._add_routes(rest_routes(services))
+
+    def _other_job_managers(self) -> tuple[str, ...]:
+        listed = listed_job_managers(self._configuration, self._context.places)
+        return tuple(address for address in listed if address != self._server.address)
 
     def _add_routes(self, routes: Iterable[Route]) -> None:
         """Add routes that the leader answers, and whose changes are recorded."""

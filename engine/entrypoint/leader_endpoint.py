@@ -13,6 +13,9 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 
+from engine.config.loader import Configuration
+from engine.config.options import HA_TYPE, REST_PORT
+from engine.entrypoint.places import Places, listed_hosts
 from engine.errors import EngineError, ResourceError
 from engine.gateways.leader import LEADER_ADDRESS, LeaderGateway
 from engine.gateways.messages import LeaderReply, RequestLeader
@@ -31,6 +34,14 @@ class _NoFence:
 
     def check(self, epoch: int) -> None:
         """Do nothing."""
+
+
+def listed_job_managers(configuration: Configuration, places: Places) -> tuple[str, ...]:
+    """Return ``host:port`` of the JobManagers in ``conf/masters`` as it is here; none without ZooKeeper."""
+    if configuration.get(HA_TYPE) != "ZOOKEEPER":
+        return ()
+    port = configuration.get(REST_PORT)[0]
+    return tuple(line if ":" in line else f"{line}:{port}" for line in listed_hosts(places, "masters"))
 
 
 class LeaderEndpoint(RpcEndpoint):

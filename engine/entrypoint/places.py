@@ -53,6 +53,15 @@ def find_places() -> Places:
     )
 
 
+def listed_hosts(places: Places, name: str) -> list[str]:
+    """Return the hosts of ``masters`` or ``workers``, one a line; this one when there is no such file."""
+    try:
+        lines = (places.conf / name).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return ["localhost"]
+    return [host for line in lines if (host := line.partition("#")[0].strip())]
+
+
 def home_folder() -> Path:
     """Return the home of daemons, which relative paths of settings start from. Raises: NotPrivateError, OSError."""
     return chosen_home() or own_folder()

@@ -49,7 +49,7 @@ from engine.entrypoint.daemon_control import (
 )
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.pid_file import PidFile
-from engine.entrypoint.places import Places, find_places, make_conf
+from engine.entrypoint.places import Places, find_places, listed_hosts, make_conf
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from engine.memory.control_group import machine_bytes
@@ -141,7 +141,7 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
             launches.append(begin_start(places, "jobmanager", words, _supervision("jobmanager", words)))
         else:
             remote.append((host, _ssh(host, "jobmanager.sh", "start", [*arguments, *address])))
-    hosts = _hosts(places, "workers")
+    hosts = listed_hosts(places, "workers")
     here = sum(host in _LOCAL_NAMES for host in hosts)
     local = [*arguments, *_share_of_memory(arguments, here)]
     _tell_of_memory(local, here)
@@ -177,7 +177,7 @@ def _tell_of_memory(arguments: Sequence[str], count: int) -> None:
 
 def stop_cluster(places: Places) -> int:
     """Stop the TaskManagers of all hosts, then the JobManager."""
-    hosts = _hosts(places, "workers")
+    hosts = listed_hosts(places, "workers")
     remote = [
         (host, _ssh(host, "taskmanager.sh", "stop-all", ()))
         for host in dict.fromkeys(hosts)
@@ -213,7 +213,7 @@ def _masters(places: Places, arguments: Sequence[str]) -> list[tuple[str, list[s
     if _configured(arguments).get(HA_TYPE) != "ZOOKEEPER":
         return [("localhost", [])]
     masters = []
-    for line in _hosts(places, "masters"):
+    for line in listed_hosts(places, "masters"):
         host, separator, port = line.rpartition(":")
         masters.append((host, [host, port]) if separator else (line, [line]))
     return masters
@@ -331,15 +331,6 @@ def _say_outcome(launch: Launch, outcome: StartOutcome, *, is_cluster: bool) -> 
 def _complain(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
-
-
-def _hosts(places: Places, name: str) -> list[str]:
-    """Return the hosts of ``masters`` or ``workers``, one a line; this one when there is no such file."""
-    try:
-        lines = (places.conf / name).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return ["localhost"]
-    return [host for line in lines if (host := line.partition("#")[0].strip())]
 
 
 def _ssh(host: str, script: str, verb: str, arguments: Sequence[str]) -> subprocess.Popen[str]:

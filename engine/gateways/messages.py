@@ -54,6 +54,10 @@ class JobOverview(msgspec.Struct, frozen=True):
     tasks: dict[str, int] = {}
     #: place in the queue, while the job has no slot and waits for some
     waiting: WaitingJob | None = None
+    #: user that the job belongs to; "": none by name
+    user: str = ""
+    #: time at which the first of the subtasks that there are began, in ms since 1970; -1: none has
+    begun_ms: int = -1
 
 
 class JobList(msgspec.Struct, frozen=True):

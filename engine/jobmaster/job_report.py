@@ -17,6 +17,7 @@ from engine.gateways.job_details import JobDetails, JobExceptions, JobFailure
 from engine.gateways.messages import JobOutcome, JobOverview, JobProgress
 from engine.graph.deployment import FailureInfo, store_totals
 from engine.graph.job_graph import JobGraph
+from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.job_commit import JobEnd
 from engine.jobmaster.job_details import vertex_details
 from engine.jobmaster.job_facts import JobFacts
@@ -94,7 +95,10 @@ class JobReport:
         """The job in a list."""
         tasks = dict(Counter(vertex.current.state.value for vertex in self._facts.graph))
         status = self._history.status.value
-        return JobOverview(self._job.job_id, self._job.name, status, self._facts.start_ms, self._end_ms, tasks)
+        begun = (vertex.current.timestamps_ms.get(ExecutionState.RUNNING) for vertex in self._facts.graph)
+        begun_ms = min((time_ms for time_ms in begun if time_ms is not None), default=-1)
+        start_ms, end_ms = self._facts.start_ms, self._end_ms
+        return JobOverview(self._job.job_id, self._job.name, status, start_ms, end_ms, tasks, begun_ms=begun_ms)
 
     @property
     def progress(self) -> JobProgress:

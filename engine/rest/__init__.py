@@ -9,6 +9,8 @@ job_routes.py          submit, cancel, follow jobs
 job_detail_routes.py   a job in detail
 vertex_routes.py       its vertices, subtasks and attempts; back pressure, sampled on request
 job_log_routes.py      log files of a job
+overview_page.py       the page of all jobs (overview_query.py, job_progress.py)
+overview_feed.py       the same, live (overview_script.py)
 status_pages.py        pages for people (job_page.py, process_pages.py; html.py, plan_drawing.py, quantities.py)
 prometheus_routes.py   metrics for Prometheus (cluster_families.py, process_families.py)
 openapi.py             the description of all this

@@ -109,14 +109,15 @@ def state_badge(state: str) -> Html:
     return tag("span", state, class_=f"state {known}")
 
 
-def page(title: str, *content: object, refresh_s: int | None = None) -> Html:
-    """Return a whole page. ``refresh_s``: the browser loads it again after that time."""
-    head = [
+def page(title: str, *content: object, refresh_s: int | None = None, head: Iterable[Html] = ()) -> Html:
+    """Return a whole page. ``refresh_s``: the browser loads it again after that time; ``head``: more of its head."""
+    begin = [
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         tag("title", title),
         Html(f"<style>{_STYLE}</style>"),
+        *head,
     ]
     if refresh_s is not None:
-        head.append(Html(f'<meta http-equiv="refresh" content="{int(refresh_s)}">'))
-    return Html(f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', tag('main', *content)), lang='en')}\n")
+        begin.append(Html(f'<meta http-equiv="refresh" content="{int(refresh_s)}">'))
+    return Html(f"<!doctype html>\n{tag('html', tag('head', *begin), tag('body', tag('main', *content)), lang='en')}\n")

@@ -52,6 +52,7 @@ _SUMMARIES = {
     "/refusals": "callers that were refused last, because of their secret, clock or version",
     "/environment": "interpreter and variables of the process",
     "/jobs": "ids and states of jobs",
+    "/overview/events": "the overview as it changes: server-sent events with parts of the page",
     "/jobs/overview": "jobs with names, times, tasks by state, and the place of those that wait for slots",
     "/jobs/{job_id}": "one job: vertices, states, times",
     "/status": "the state of a job",

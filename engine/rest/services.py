@@ -37,6 +37,8 @@ class RestServices:
     meter: ProcessMeter = field(default_factory=ProcessMeter)
     #: function that connects to a component of another process by its address; None: there is no other process
     connect: Callable[[str], Gateway] | None = None
+    #: function that returns the addresses of other JobManagers, as far as they are configured here
+    job_managers: Callable[[], tuple[str, ...]] = tuple
     #: callback that ends this process; None: requests cannot end it
     shut_down: Callable[[], None] | None = None
 

@@ -1,29 +1,32 @@
 """Pages for people, made here and not in the browser: they need no script and load nothing from anywhere.
 
-GET /                               slots, TaskManagers, jobs
+GET /                               slots, jobs, TaskManagers, JobManagers (overview_page.py)
+GET /overview/events                the same as it changes (overview_feed.py)
 GET /jobs/{job_id}/page             a job (job_page.py)
 GET /jobs/{job_id}/log-files        the log files of its attempts
 GET /taskmanagers/{taskmanager_id}/page, /jobmanager/page      a process (process_pages.py)
 
-A page of something that still changes reloads itself every few seconds. Errors are pages as well.
+A page of something that still changes reloads itself every few seconds; the overview has a script of its own, by its
+hash, that needs no reload (overview_script.py). Errors are pages as well.
 """
 
 from __future__ import annotations
 
-from engine.gateways.messages import JobList, JobOverview, ListJobs, ListTaskExecutors, TaskExecutorList
-from engine.rest.cluster_routes import overview_document
-from engine.rest.html import Html, cards, link, page, state_badge, table, tag
+from collections.abc import Mapping
+from functools import partial
+
+from engine.rest.html import Html, link, page, tag
 from engine.rest.job_details import job_details
-from engine.rest.job_document import ENDED_JOB_STATES, duration_ms
 from engine.rest.job_log_routes import job_log_files
-from engine.rest.job_page import View, job_page, waiting_badge
+from engine.rest.job_page import View, job_page
+from engine.rest.overview_feed import OverviewFeed
+from engine.rest.overview_page import overview_page, overview_parts
+from engine.rest.overview_query import OverviewQuery
+from engine.rest.overview_script import SCRIPT_HASH
 from engine.rest.process_pages import job_manager_page, log_files_page, task_manager_page
-from engine.rest.quantities import bytes_text, duration_text, time_text
 from engine.rest.services import RestServices, explained, job_id_of, number_of
 from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, HttpResponse, Route
 
-_REFRESH_S = 3
-_JOBS_SHOWN = 200
 _VERTICES_MAX = 1_000_000
 #: headers that forbid the page to load anything else
 _HEADERS = {
@@ -31,17 +34,26 @@ _HEADERS = {
     "frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
+#: the same for the overview, which may run its own script, hear events from here and send its form here
+_LIVE_HEADERS = {
+    **_HEADERS,
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; "
+    f"frame-ancestors 'none'; connect-src 'self'; script-src '{SCRIPT_HASH}'",
+}
 
 
 def status_page_routes(services: RestServices) -> tuple[Route, ...]:
     """Return the routes of this module."""
+    feed = OverviewFeed(services)
 
-    async def cluster(_: HttpRequest) -> HttpResponse:
-        jobs = await services.ask_dispatcher(ListJobs())
-        if services.is_history:
-            return _html(history_page(jobs, services.clock.wall_ms()))
-        registered = await services.ask_resource_manager(ListTaskExecutors())
-        return _html(cluster_page(jobs, registered, services.clock.wall_ms()))
+    async def overview(request: HttpRequest) -> HttpResponse:
+        query = OverviewQuery.of(request.query)
+        shown = overview_page(await feed.snapshot(), query, is_history=services.is_history)
+        return _html(shown, headers=_LIVE_HEADERS)
+
+    async def events(request: HttpRequest) -> HttpResponse:
+        parts = partial(overview_parts, query=OverviewQuery.of(request.query), is_history=services.is_history)
+        return await feed.events(parts)
 
     async def job(request: HttpRequest) -> HttpResponse:
         details = await job_details(services, request)
@@ -60,17 +72,20 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
         return _html(await job_manager_page(services))
 
     pages: tuple[tuple[str, Handler], ...] = (
-        ("/", cluster),
+        ("/", overview),
         ("/jobs/{job_id}/page", job),
         ("/jobs/{job_id}/log-files", log_files),
         ("/taskmanagers/{taskmanager_id}/page", task_manager),
         ("/jobmanager/page", job_manager),
     )
-    return tuple(Route("GET", path, _with_error_page(handler), Access.OPEN_GET) for path, handler in pages)
+    return (
+        *(Route("GET", path, _with_error_page(handler), Access.OPEN_GET) for path, handler in pages),
+        Route("GET", "/overview/events", events, Access.OPEN_GET),
+    )
 
 
-def _html(content: Html, status: int = 200) -> HttpResponse:
-    return HttpResponse(status, content.encode(), content_type="text/html; charset=utf-8", headers=_HEADERS)
+def _html(content: Html, status: int = 200, headers: Mapping[str, str] = _HEADERS) -> HttpResponse:
+    return HttpResponse(status, content.encode(), content_type="text/html; charset=utf-8", headers=headers)
 
 
 def _with_error_page(handler: Handler) -> Handler:
@@ -88,106 +103,3 @@ def _with_error_page(handler: Handler) -> Handler:
             return _html(content, error.status)
 
     return answered
-
-
-def cluster_page(jobs: JobList, registered: TaskExecutorList, now_ms: int) -> Html:
-    """Return the page of a cluster."""
-    overview = overview_document(registered, jobs)
-    numbers = (
-        ("TaskManagers", "taskmanagers"),
-        ("slots", "slots-total"),
-        ("free slots", "slots-available"),
-        ("running jobs", "jobs-running"),
-        ("waiting jobs", "jobs-waiting"),
-        ("finished", "jobs-finished"),
-        ("failed", "jobs-failed"),
-        ("cancelled", "jobs-cancelled"),
-    )
-    return page(
-        "Drey",
-        tag("h1", "Drey"),
-        tag("div", f"version {overview['flink-version']}, protocol {overview['protocol']}", class_="quiet"),
-        cards((label, overview[name]) for label, name in numbers),
-        tag("h2", "Jobs"),
-        _jobs(jobs, now_ms),
-        tag("h2", "TaskManagers"),
-        _executors_table(registered, now_ms),
-        tag("p", link("/jobmanager/page", "the JobManager: configuration, log files, threads")),
-        refresh_s=_REFRESH_S,
-    )
-
-
-def history_page(jobs: JobList, now_ms: int) -> Html:
-    """Return the page of a server that knows jobs only, which have ended."""
-    overview = overview_document(TaskExecutorList(()), jobs)
-    numbers = (("finished", "jobs-finished"), ("failed", "jobs-failed"), ("cancelled", "jobs-cancelled"))
-    return page(
-        "History – Drey",
-        tag("h1", "Drey: jobs that have ended"),
-        tag("div", f"version {overview['flink-version']}, protocol {overview['protocol']}", class_="quiet"),
-        cards((label, overview[name]) for label, name in numbers),
-        tag("h2", "Jobs"),
-        _jobs(jobs, now_ms),
-        refresh_s=_REFRESH_S,
-    )
-
-
-def _jobs(jobs: JobList, now_ms: int) -> Html:
-    if not jobs.jobs:
-        return tag("p", "No job is known yet.", class_="quiet")
-    latest = sorted(jobs.jobs, key=_place_on_page)
-    shown = _jobs_table(latest[:_JOBS_SHOWN], now_ms)
-    rest = len(latest) - _JOBS_SHOWN
-    if rest <= 0:
-        return shown
-    return tag("div", shown, tag("p", f"and {rest} older ones: ", link("/jobs/overview", "as JSON"), class_="quiet"))
-
-
-def _place_on_page(job: JobOverview) -> tuple[int, int, int]:
-    """Sort running jobs first, then waiting ones in the order of their turns, then ended ones, the latest first."""
-    group = 2 if job.status in ENDED_JOB_STATES else 0 if job.waiting is None else 1
-    return group, job.waiting.place if job.waiting is not None else 0, -job.start_ms
-
-
-def _jobs_table(jobs: list[JobOverview], now_ms: int) -> Html:
-    rows = (
-        (
-            link(f"/jobs/{job.job_id}/page", job.name or "(no name)"),
-            state_badge(job.status) if job.waiting is None else waiting_badge(job.waiting),
-            f"{job.tasks.get('FINISHED', 0)} of {sum(job.tasks.values())}" if job.tasks else "",
-            time_text(job.start_ms),
-            duration_text(duration_ms(job.start_ms, job.end_ms, now_ms)),
-            tag("code", job.job_id),
-        )
-        for job in jobs
-    )
-    return table("jobs", ("job*", "state", "subtasks finished#", "started!", "duration#", "id"), rows)
-
-
-def _executors_table(registered: TaskExecutorList, now_ms: int) -> Html:
-    if not registered.task_executors:
-        return tag("p", "No TaskManager is registered: bin/taskmanager.sh start", class_="quiet")
-    rows = (
-        (
-            link(f"/taskmanagers/{each.resource_id}/page", each.resource_id.value[:8]),
-            each.hardware.host or each.address,
-            f"{each.free_slot_count} of {each.slot_count}",
-            each.program.version,
-            each.hardware.cpu_cores,
-            bytes_text(each.hardware.managed_memory),
-            f"{duration_text(max(0, now_ms - each.seen_ms))} ago",
-            link(f"/taskmanagers/{each.resource_id}/log", "log"),
-        )
-        for each in registered.task_executors
-    )
-    heads = (
-        "TaskManager",
-        "host",
-        "free slots#",
-        "version",
-        "processors#",
-        "managed memory#",
-        "last heard of#",
-        "its log",
-    )
-    return table("TaskManagers", heads, rows)

@@ -91,6 +91,9 @@ def test_the_next_job_manager_leads_when_the_first_was_killed_and_all_find_it(in
     assert all(metrics(port)["drey_zookeeper_connected"] == 1 for port in ports)
     asked = installation.run("job", "list", command=(sys.executable, "-m", "engine.cli.main"))
     assert asked.returncode == 0, asked.stdout + asked.stderr
+    with urllib.request.urlopen(f"http://localhost:{standby}/overview/events", timeout=30) as stream:
+        parts = json.loads(stream.readline().removeprefix(b"data: "))
+    assert f"standing by: localhost:{standby}" in parts["managers"], "the leader's words, through the standby"
     os.kill(pid_at(installation, leader), signal.SIGKILL)
     until(lambda: overview(standby)[1].get("slots-total") == 2, "the TaskManager at the next leader")
     assert (metrics(standby)["drey_leader"], metrics(standby)["drey_elections_total"]) == (1, 1)

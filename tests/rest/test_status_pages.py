@@ -10,18 +10,20 @@ from msgspec.structs import replace
 
 from engine.gateways.job_details import InputDetails
 from engine.gateways.job_queue import WaitingJob, WaitingReason
-from engine.gateways.messages import JobList, JobOverview, TaskExecutorList
 from engine.insight.log_folder import LogFolder
 from engine.rest.html import page as whole_page
 from engine.rest.html import tag
 from engine.rest.job_page import View, job_page
+from engine.rest.overview_page import overview_page
+from engine.rest.overview_query import OverviewQuery
 from engine.rest.plan_drawing import plan_drawing
-from engine.rest.status_pages import cluster_page, history_page
 from tests.jobmaster.job_graphs import job_graph
-from tests.rest.details import JOB_ID, NASTY, job
+from tests.rest.details import NASTY, job
+from tests.rest.overview import job as listed_job
+from tests.rest.overview import snapshot
 from tests.rest.rest_world import scenario
 
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "input"}
 
 
 class Outline(HTMLParser):
@@ -56,9 +58,6 @@ def test_a_job_whose_name_is_a_script_is_shown_and_not_run():
     outline = Outline(page)
     assert "script" not in outline.names and NASTY in outline.text
     assert "<script" not in page.lower()
-    jobs = JobList((JobOverview(JOB_ID, NASTY, "RUNNING", 900, -1),))
-    page = cluster_page(jobs, TaskExecutorList(()), 11_000)
-    assert "script" not in Outline(page).names and NASTY in Outline(page).text
 
 
 def test_attributes_are_escaped_as_well():
@@ -134,14 +133,8 @@ def test_what_fails_while_a_job_is_cancelled_did_not_go_wrong():
         assert ("What went wrong" in job_page(details, 11_000)) == is_shown
 
 
-def test_a_history_shows_jobs_and_speaks_of_no_task_managers():
-    jobs = JobList((JobOverview(JOB_ID, "prices", "FINISHED", 900, 1900),))
-    text = Outline(history_page(jobs, 11_000)).text
-    assert "prices" in text and "1.0 s" in text and "TaskManager" not in text
-
-
 def test_tables_have_captions_and_heads_and_can_be_scrolled_with_the_keyboard():
-    for shown in (job_page(job(), 11_000), cluster_page(JobList(()), TaskExecutorList(()), 0)):
+    for shown in (job_page(job(), 11_000), overview_page(snapshot(), OverviewQuery())):
         tags = Outline(shown).tags
         names = [name for name, _ in tags]
         assert names.count("table") == names.count("caption")
@@ -222,9 +215,6 @@ def test_processes_and_log_files_have_pages_and_so_have_errors(tmp_path):
 
 def test_a_job_that_waits_for_slots_shows_its_place_in_the_list_and_on_its_page():
     waiting = WaitingJob(2, 3, 4, 8, WaitingReason.SLOTS)
-    jobs = JobList((JobOverview(JOB_ID, "prices", "RUNNING", 900, -1, waiting=waiting),))
-    for page in (
-        cluster_page(jobs, TaskExecutorList(()), 11_000),
-        job_page(replace(job(), waiting=waiting), 11_000),
-    ):
+    overview = overview_page(snapshot([listed_job(1, waiting=waiting)]), OverviewQuery())
+    for page in (overview, job_page(replace(job(), waiting=waiting), 11_000)):
         assert "WAITING" in Outline(page).text and "place 2 of 3 in the queue: 4 slots needed" in Outline(page).text

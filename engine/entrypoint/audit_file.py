@@ -59,4 +59,4 @@ def start_entry(configuration: Configuration) -> AuditEntry:
         for option in all_options()
         if configuration.origin(option.key) != "default" and (text := shown_text(configuration, option.key)) is not None
     }
-    return AuditEntry("start", details=settings)
+    return AuditEntry("start", "done", details=settings)

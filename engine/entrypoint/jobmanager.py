@@ -113,7 +113,7 @@ class JobManager:
         self._add_routes(self._blobs.routes)
         shared = self._storage.folder if self._storage.is_durable else ""
         folders = local_folders(str(scratch), shared, self._storage.history, str(context.places.log))
-        self._watch = ProcessWatch(folders, self._blocking_work)
+        self._watch = ProcessWatch(folders)
         self._watch.meter.add(self._leader_metrics)
         services = RestServices(
             lambda: self._gateway(DISPATCHER_ADDRESS),
@@ -173,7 +173,7 @@ class JobManager:
     async def stop(self, reason: str) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
         self._is_stopping = True
-        self._audit.note(AuditEntry("stop", reason=reason))
+        self._audit.note(AuditEntry("stop", "done", reason=reason))
         # Another JobManager leads first; closing may wait for ZooKeeper.
         seats = [part for part in (self._election, self._retrieval) if part is not None]
         await close_all_async(

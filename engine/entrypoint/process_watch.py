@@ -1,6 +1,8 @@
 """ProcessWatch: the numbers of a daemon's process, and what runs to know them: its event loop's lag, its disks.
 
-    watch = ProcessWatch(folders, executor) ─► watch.meter.add(source) ... ─► start() ─► watch.meter ... ─► await stop()
+    watch = ProcessWatch(folders) ─► watch.meter.add(source) ... ─► start() ─► watch.meter.read() ... ─► await stop()
+
+Disks are asked in threads of their own: the end of the process does not wait for one that does not answer.
 
 Held by: tests/entrypoint/test_cluster_over_rest.py
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from concurrent.futures import Executor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from engine.insight.disk_watch import DiskWatch
@@ -20,10 +22,11 @@ from engine.insight.process_meter import ProcessMeter
 class ProcessWatch:
     """The meter of one process. Thread: the event loop."""
 
-    def __init__(self, folders: Iterable[Path], executor: Executor) -> None:
-        self._executor = executor
+    def __init__(self, folders: Iterable[Path]) -> None:
+        asked = tuple(dict.fromkeys(folders))
+        self._executor = ThreadPoolExecutor(max_workers=max(1, len(asked)), thread_name_prefix="drey-disks")
         self._lag = LoopLag()
-        self._disks = DiskWatch(folders)
+        self._disks = DiskWatch(asked)
         self.meter = ProcessMeter(self._lag.metrics, self._disks.metrics)
         self._running: list[asyncio.Task[None]] = []
 
@@ -41,6 +44,7 @@ class ProcessWatch:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def local_folders(*paths: str) -> list[Path]:

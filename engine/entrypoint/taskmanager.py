@@ -95,7 +95,7 @@ class TaskManager:
         )
         scratch = scratch_folder()
         folders = local_folders(str(scratch), *spill_directories(configuration), str(context.places.log))
-        self._watch = ProcessWatch(folders, self._blocking_work)
+        self._watch = ProcessWatch(folders)
         self._server.http.add_routes([process_metrics_route(f"taskmanager-{self._resource_id}", self._watch.meter)])
         sweep(scratch, FolderPrefix.BLOBS)
         self._blob_folder = ProcessFolder.create(scratch, FolderPrefix.BLOBS)

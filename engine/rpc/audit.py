@@ -41,7 +41,7 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     what: str
     #: done, refused (nothing was changed), failed, or abandoned by the caller
-    outcome: str = "done"
+    outcome: str
     address: str = ""
     #: proof that the caller has shown: secret, certificate, read-token; none on this machine
     credential: str = ""

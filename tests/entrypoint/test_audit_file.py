@@ -18,7 +18,7 @@ def test_the_record_is_private_goes_on_at_the_next_start_and_is_bounded(tmp_path
     for begin in (0, 50):
         record = AuditFile(configuration, log)
         for number in range(begin, begin + 50):
-            record.note(AuditEntry("submit", details={"job": f"{number}", "name": "a\nb\u2028"}))
+            record.note(AuditEntry("submit", "done", details={"job": f"{number}", "name": "a\nb\u2028"}))
         record.close()
     files = sorted(tmp_path.glob("*-audit.log*"))
     assert len(files) == 3
@@ -33,7 +33,7 @@ def test_the_record_is_private_goes_on_at_the_next_start_and_is_bounded(tmp_path
 
 def test_a_process_without_a_log_file_has_no_record():
     record = AuditFile(configuration_from_texts({}), None)
-    record.note(AuditEntry("submit"))
+    record.note(AuditEntry("submit", "done"))
     record.close()
 
 

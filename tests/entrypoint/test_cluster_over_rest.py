@@ -59,7 +59,8 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     begun, *uploads, submitted = map(json.loads, record.read_text().splitlines())
     assert (begun["what"], begun["details"]["rest.port"].split()[0]) == ("start", str(installation.port))
     assert {entry["what"] for entry in uploads} <= {"upload"}
-    assert (submitted["what"], submitted["credential"], submitted["status"]) == ("submit", "secret", 202)
+    told = [submitted[name] for name in ("what", "outcome", "credential", "status")]
+    assert told == ["submit", "done", "secret", 202]
     assert submitted["details"] == {"job": job_id, "name": "sums", "is-new": "true"}
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     assert "audit" not in text("/jobmanager/logs"), "readers do not see who does what"

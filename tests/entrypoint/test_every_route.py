@@ -157,3 +157,37 @@ def test_a_cluster_secret_that_others_may_read_stops_the_start(tmp_path):
             daemon_of(JobManager, tmp_path, "127.0.0.1")
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("has_token", [True, False])
+def test_a_task_manager_tells_its_metrics_to_readers_whose_token_it_was_given(has_token, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    token = tmp_path / "read.token"
+    if has_token:
+        token.write_text("f" * 64)
+        token.chmod(0o600)
+
+    def answer(port, method, target):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+        try:
+            connection.request(method, target, headers={"Host": "localhost", AUTHORIZATION: f"Bearer {'f' * 64}"})
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    async def scenario():
+        daemon = daemon_of(TaskManager, tmp_path, "0.0.0.0")
+        await daemon._server.start()
+        try:
+            port = daemon._server.http.port
+            status, text = await asyncio.to_thread(answer, port, "GET", "/metrics")
+            assert (status, "drey_process_threads" in text) == ((200, True) if has_token else (401, False))
+            assert (await asyncio.to_thread(answer, port, "POST", "/rpc/x"))[0] == 401
+        finally:
+            await daemon._server.stop()
+            daemon._blocking_work.shutdown()
+            daemon._blob_folder.close()
+
+    asyncio.run(scenario())
+    assert token.exists() == has_token, "a TaskManager makes none"

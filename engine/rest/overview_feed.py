@@ -34,6 +34,7 @@ from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.http_messages import HttpError, HttpResponse
 
 LISTENERS_MAX: Final = 32
+EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
 _FRESH_S = 1.5
 _PAUSE_S = 2.0
 _SILENCE_S = 15.0
@@ -122,7 +123,7 @@ class OverviewFeed:
         if self.listener_count >= LISTENERS_MAX:
             raise HttpError(503, f"{LISTENERS_MAX} pages listen already: this one loads itself again")
         await self.snapshot()  # an error is an answer with its status
-        return HttpResponse(content_type="text/event-stream; charset=utf-8", parts=_Events(self, parts))
+        return HttpResponse(content_type=EVENT_STREAM, parts=_Events(self, parts))
 
 
 class _Events:

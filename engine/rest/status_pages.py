@@ -19,7 +19,7 @@ from engine.rest.html import Html, link, page, tag
 from engine.rest.job_details import job_details
 from engine.rest.job_log_routes import job_log_files
 from engine.rest.job_page import View, job_page
-from engine.rest.overview_feed import OverviewFeed
+from engine.rest.overview_feed import EVENT_STREAM, OverviewFeed
 from engine.rest.overview_page import overview_page, overview_parts
 from engine.rest.overview_query import OverviewQuery
 from engine.rest.overview_script import SCRIPT_HASH
@@ -53,6 +53,8 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
 
     async def events(request: HttpRequest) -> HttpResponse:
         parts = partial(overview_parts, query=OverviewQuery.of(request.query), is_history=services.is_history)
+        if request.method == "HEAD":
+            return HttpResponse(content_type=EVENT_STREAM)  # no body to wait for
         return await feed.events(parts)
 
     async def job(request: HttpRequest) -> HttpResponse:

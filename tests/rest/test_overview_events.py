@@ -39,6 +39,8 @@ def test_a_listener_hears_of_a_new_job_and_of_nothing_that_stayed(monkeypatch):
 
             await until(has_heard)
         assert "none of" in (await world.get("/overview/events?state=lost", 400))["errors"][0]
+        async with world.session.head("/overview/events") as response:
+            assert (response.status, response.content_type) == (200, "text/event-stream")
 
     scenario(body)
 

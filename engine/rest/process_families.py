@@ -97,18 +97,20 @@ def process_families(processes: Sequence[ProcessOf]) -> Sequence[Metric]:
     build = GaugeMetricFamily("drey_build_info", "Program of a process.", labels=["process", "version", "protocol"])
     for each in processes:
         build.add_metric([each.name, each.version, each.protocol], 1)
-    families = (_family(row, processes) for row in PROCESS_ROWS)
-    return (build, *(family for family in families if family.samples))
+    families = {row: _empty(row) for row in PROCESS_ROWS}
+    whole = {row.source: family for row, family in families.items() if not row.label}
+    parts = [(row.source, family) for row, family in families.items() if row.label]
+    for each in processes:
+        for name, value in each.values.items():
+            if (family := whole.get(name)) is not None:
+                family.add_metric([each.name], value)
+                continue
+            for source, family in parts:
+                if name.startswith(source):
+                    family.add_metric([each.name, name.removeprefix(source)], value)
+    return (build, *(family for family in families.values() if family.samples))
 
 
-def _family(row: Row, processes: Sequence[ProcessOf]) -> Metric:
+def _empty(row: Row) -> CounterMetricFamily | GaugeMetricFamily:
     labels = ["process", row.label] if row.label else ["process"]
-    kind = CounterMetricFamily if row.is_counter else GaugeMetricFamily
-    family = kind(row.name, row.text, labels=labels)
-    for process in processes:
-        if not row.label and row.source in process.values:
-            family.add_metric([process.name], process.values[row.source])
-        for name, value in process.values.items() if row.label else ():
-            if name.startswith(row.source):
-                family.add_metric([process.name, name.removeprefix(row.source)], value)
-    return family
+    return (CounterMetricFamily if row.is_counter else GaugeMetricFamily)(row.name, row.text, labels=labels)

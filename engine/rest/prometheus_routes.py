@@ -71,8 +71,10 @@ def prometheus_routes(services: RestServices) -> tuple[Route, ...]:
         try:
             services.dispatcher()
         except ResourceError:  # another JobManager leads, or none
-            return _answer(process_families([own]))
-        return _answer(await _families_of_cluster(services, own, _patience_s(request), is_alone=wanted == "own"))
+            return _answer([own])
+        families, others = await _gathered(services, _patience_s(request), is_alone=wanted == "own")
+        # Of a thousand processes it takes a second, in which the loop goes on.
+        return await asyncio.to_thread(_answer, [own, *others], families)
 
     return (Route("GET", METRICS_PATH, metrics, Access.OPEN_GET),)
 
@@ -81,7 +83,7 @@ def process_metrics_route(process: str, meter: ProcessMeter) -> Route:
     """Return the route of a process that knows only itself."""
 
     async def metrics(_: HttpRequest) -> HttpResponse:
-        return _answer(process_families([_own(process, meter)]))
+        return _answer([_own(process, meter)])
 
     return Route("GET", METRICS_PATH, metrics, Access.OPEN_GET)
 
@@ -94,9 +96,10 @@ def _patience_s(request: HttpRequest) -> float:
     return min(wanted_s / 2, _ANSWER_S) if wanted_s > 0 else _ANSWER_S
 
 
-async def _families_of_cluster(
-    services: RestServices, own: ProcessOf, patience_s: float, *, is_alone: bool
-) -> Sequence[Metric]:
+async def _gathered(
+    services: RestServices, patience_s: float, *, is_alone: bool
+) -> tuple[list[Metric], list[ProcessOf]]:
+    """Return the families of the cluster, and the TaskManagers."""
     jobs = await services.ask_dispatcher(ListJobs())
     registered = await services.ask_resource_manager(ListTaskExecutors())
     running = [job.job_id for job in jobs.jobs if job.status not in ENDED_JOB_STATES]
@@ -105,12 +108,12 @@ async def _families_of_cluster(
         asyncio.gather(*(_progress(services, each, patience_s) for each in running)),
         asyncio.gather(*(_process_of(services, each, patience_s) for each in executors)),
     )
-    return (
+    families = [
         *cluster_families(jobs, registered, services.clock.wall_ms()),
         *event_families(CLUSTER_EVENTS.counts, CLUSTER_EVENTS.durations),
         *job_families(found for found in progress if found is not None),
-        *process_families([own, *others]),
-    )
+    ]
+    return families, others
 
 
 def _own(name: str, meter: ProcessMeter) -> ProcessOf:
@@ -132,7 +135,7 @@ async def _process_of(services: RestServices, executor: TaskExecutorOverview, pa
     return ProcessOf(f"taskmanager-{executor.resource_id}", executor.program.version, executor.program.protocol, values)
 
 
-def _answer(families: Iterable[Metric]) -> HttpResponse:
+def _answer(processes: Sequence[ProcessOf], families: Iterable[Metric] = ()) -> HttpResponse:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Gathered(families))
+    registry.register(_Gathered((*families, *process_families(processes))))
     return HttpResponse(body=generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

@@ -3,7 +3,7 @@
     the leader       the cluster and its running jobs (cluster_families.py), itself and every TaskManager
                      (process_families.py); with ?processes=own of the processes only itself
     a standby        itself: whether it leads, its session at ZooKeeper, its memory
-    a TaskManager    itself
+    others           itself: a TaskManager, a history server
 
 Made on request from what the components know. One scrape of the leader has everything. Where Prometheus reads
 TaskManagers themselves, it asks JobManagers with ``?processes=own``, so that nothing comes twice.
@@ -68,6 +68,8 @@ def prometheus_routes(services: RestServices) -> tuple[Route, ...]:
         if wanted not in ("all", "own"):
             raise HttpError(400, f"processes={wanted[:20]}: choose from all, own")
         own = _own("historyserver" if services.is_history else "jobmanager", services.meter)
+        if services.is_history:
+            return _answer([own])
         try:
             services.dispatcher()
         except ResourceError:  # another JobManager leads, or none

@@ -107,6 +107,9 @@ def test_a_process_that_does_not_lead_tells_of_itself():
         assert 'drey_leader{process="jobmanager"} 0.0' in text
         assert 'drey_leader_epoch{process="jobmanager"} 7.0' in text
         assert "drey_taskmanagers" not in text
+        (past,) = prometheus_routes(dataclasses.replace(world.services, connect=None))
+        text = (await past.handler(_request({}))).body.decode()
+        assert 'process="historyserver"' in text and "drey_taskmanagers" not in text, "it has none, which is no alarm"
         worker = process_metrics_route("taskmanager-5f", meter)
         assert 'drey_process_threads{process="taskmanager-5f"}' in (await worker.handler(_request({}))).body.decode()
 

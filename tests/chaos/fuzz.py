@@ -108,7 +108,9 @@ class HttpFuzz:
                     connection.shutdown(socket.SHUT_WR)
                 response = http.client.HTTPResponse(connection)
                 response.begin()
-                response.read(65536)
+                # events do not end: a part of them is an answer
+                is_stream = response.headers.get("Content-Type", "").startswith("text/event-stream")
+                response.read1(65536) if is_stream else response.read(65536)
             except TimeoutError:
                 raise
             except (OSError, http.client.HTTPException):

@@ -56,7 +56,7 @@ class JobOverview(msgspec.Struct, frozen=True):
     waiting: WaitingJob | None = None
     #: user that the job belongs to; "": none by name
     user: str = ""
-    #: time at which the first of the subtasks that there are began, in ms since 1970; -1: none has
+    #: time at which its first subtask began, in ms since 1970; -1: none has
     begun_ms: int = -1
 
 

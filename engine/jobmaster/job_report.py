@@ -37,6 +37,7 @@ class JobReport:
         self._clock = clock
         self._start_s = clock.monotonic_s() - max(0, clock.wall_ms() - facts.start_ms) / 1000
         self._end_s: float | None = None
+        self._begun_ms = -1
         #: end of the job, as reported to clients
         self._end: JobEnd | None = None
 
@@ -52,6 +53,13 @@ class JobReport:
     @property
     def _end_ms(self) -> int:
         return self._facts.start_ms + self._runtime_ms if self._history.status.is_terminal else -1
+
+    def _first_begun_ms(self) -> int:
+        """Return the time of the first subtask's begin, -1 before; once known it is not sought among many again."""
+        if self._begun_ms < 0:
+            begun = (vertex.current.timestamps_ms.get(ExecutionState.RUNNING) for vertex in self._facts.graph)
+            self._begun_ms = min((time_ms for time_ms in begun if time_ms is not None), default=-1)
+        return self._begun_ms
 
     def stop_counting(self) -> None:
         """Take note that the job ends now; again is no news."""
@@ -95,10 +103,10 @@ class JobReport:
         """The job in a list."""
         tasks = dict(Counter(vertex.current.state.value for vertex in self._facts.graph))
         status = self._history.status.value
-        begun = (vertex.current.timestamps_ms.get(ExecutionState.RUNNING) for vertex in self._facts.graph)
-        begun_ms = min((time_ms for time_ms in begun if time_ms is not None), default=-1)
         start_ms, end_ms = self._facts.start_ms, self._end_ms
-        return JobOverview(self._job.job_id, self._job.name, status, start_ms, end_ms, tasks, begun_ms=begun_ms)
+        return JobOverview(
+            self._job.job_id, self._job.name, status, start_ms, end_ms, tasks, begun_ms=self._first_begun_ms()
+        )
 
     @property
     def progress(self) -> JobProgress:

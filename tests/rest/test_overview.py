@@ -10,6 +10,7 @@ import urllib.parse
 import pytest
 
 from engine.gateways.job_queue import WaitingJob, WaitingReason
+from engine.gateways.messages import ListJobs
 from engine.rest.job_progress import left_text, progress_of
 from engine.rest.overview_page import overview_page, overview_parts
 from engine.rest.overview_query import PAGE_JOBS, OverviewQuery
@@ -183,3 +184,12 @@ def test_the_script_is_one_that_a_browser_can_read():
     )
     assert done.returncode == 0, done.stderr
     assert "</" not in SCRIPT and not re.search(r"https?:|eval|Function", SCRIPT)
+
+
+def test_a_job_says_when_its_first_subtask_began():
+    async def body(world):
+        assert await world.run(job_graph([2, 1])) == "FINISHED"
+        (ended,) = (await world.cluster.gateway.ask(ListJobs())).jobs
+        assert ended.start_ms <= ended.begun_ms <= ended.end_ms
+
+    scenario(body)

@@ -65,7 +65,7 @@ class ExecutionGraph:
         self.results = results
         self._subtask_count = 0
         self._finished_count = 0
-        #: number of changes of who produces what: attempts that began anew, and changes of the plan
+        #: number of changes of what produces which result: attempts that began anew, and changes of the plan
         self.version = 0
         #: number of changes of which results are finished
         self.results_version = 0

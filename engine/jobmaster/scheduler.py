@@ -173,7 +173,7 @@ class Scheduler:
 
     @property
     def unasked(self) -> list[SchedulingRegion]:
-        """Those of them that have not asked for slots, in order."""
+        """Regions that wait and have not asked for slots, in order."""
         return [region for stage in self._ready() for region in stage.unasked.values()]
 
     def _candidates(self, pool: SlotPool) -> Iterable[SchedulingRegion]:

@@ -96,6 +96,7 @@ class JobScheduling:
         if started:
             self._last_batch += 1
             self._unwritten[self._last_batch] = started
+            facts.scheduler.hold(started)
             self._out.append(AwaitJournal(self._last_batch))
 
     def _write_down(self, region: SchedulingRegion) -> None:
@@ -107,7 +108,7 @@ class JobScheduling:
 
     def written(self, batch: int) -> None:
         """Take note that the regions of a batch are durable in the journal."""
-        del self._unwritten[batch]
+        self._facts.scheduler.let_go(self._unwritten.pop(batch))
 
     def deploy(self) -> TaskReport | None:
         """Send the tasks whose time has come; where one cannot run in its slot send none, and return its report."""

@@ -240,6 +240,17 @@ class Scheduler:
         self._asking.pop(region.request_id, None)
         self._running[id(region)] = self._sending[id(region)] = region
 
+    def hold(self, regions: Iterable[SchedulingRegion]) -> None:
+        """Have nothing of regions deployed that have just started, until they are let go."""
+        for region in regions:
+            self._sending.pop(id(region), None)
+
+    def let_go(self, regions: Iterable[SchedulingRegion]) -> None:
+        """Have subtasks of regions that were held deployed."""
+        for region in regions:
+            if id(region) in self._running:
+                self._sending[id(region)] = region
+
     def resume(self, subtasks: Sequence[ExecutionVertex]) -> None:
         """Take note of a region that was started before; its attempts are SCHEDULED and have their slots."""
         region = self._region_of[subtasks[0].id]

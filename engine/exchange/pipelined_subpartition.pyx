@@ -29,7 +29,7 @@ from engine.exchange.elements import END_OF_PARTITION
 from engine.exchange.monitor cimport (
     monitor_destroy, monitor_init, monitor_lock, monitor_notify, monitor_unlock, monitor_wait, monotonic_ns,
 )
-from engine.exchange.ready_queue cimport ReadyQueue
+from engine.exchange.ready_queue cimport ReadyQueue, ReadyState, ready_mark
 
 cdef int32_t FIRST_CAPACITY = 4
 
@@ -229,8 +229,13 @@ cdef class PipelinedSubpartition:
         return 0
 
     cdef int notify_listener(self) except -1:
+        cdef ReadyState* ready
         if self._listener is not None:
-            self._listener.push(self._channel)
+            ready = &self._listener.state
+            if ready_mark(ready, self._channel):
+                # Without the GIL: the consumer wants it at once, and the system may let it run in place of this thread.
+                with nogil:
+                    monitor_notify(&ready.monitor)
         return 0
 
     cdef int raise_state(self, str what) except -1:

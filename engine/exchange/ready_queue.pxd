@@ -26,8 +26,11 @@ cdef struct ReadyState:
     int32_t count
     bint closed
     bint woken
+    bint is_awaited                 # the consumer sleeps
 
 
+# Queue a channel; ready_mark says whether the consumer sleeps and needs monitor_notify, ready_push wakes it.
+cdef bint ready_mark(ReadyState* ready, int32_t channel) noexcept nogil
 cdef void ready_push(ReadyState* ready, int32_t channel) noexcept nogil
 # A channel or a PopResult; until_ns as in monitor_wait, 0 does not wait.
 cdef int32_t ready_pop(ReadyState* ready, int64_t until_ns) noexcept nogil

@@ -109,16 +109,20 @@ cdef class ReadyQueue:
 # ------------------------------------------------------------------------------------------------------------ kernels
 
 
-cdef void ready_push(ReadyState* ready, int32_t channel) noexcept nogil:
-    cdef bint is_new
+cdef bint ready_mark(ReadyState* ready, int32_t channel) noexcept nogil:
+    cdef bint is_awaited = False
     monitor_lock(&ready.monitor)
-    is_new = not ready.queued[channel]
-    if is_new:
+    if not ready.queued[channel]:
         ready.queued[channel] = 1
         ready.ring[(ready.head + ready.count) % ready.channel_count] = channel
         ready.count += 1
+        is_awaited = ready.is_awaited
     monitor_unlock(&ready.monitor)
-    if is_new:
+    return is_awaited
+
+
+cdef void ready_push(ReadyState* ready, int32_t channel) noexcept nogil:
+    if ready_mark(ready, channel):
         monitor_notify(&ready.monitor)          # unlocked: the consumer that wakes does not wait for the lock
 
 
@@ -127,7 +131,9 @@ cdef int32_t ready_pop(ReadyState* ready, int64_t until_ns) noexcept nogil:
     cdef bint is_late = until_ns == 0
     monitor_lock(&ready.monitor)
     while not (ready.closed or ready.woken or ready.count > 0 or is_late):
+        ready.is_awaited = True
         is_late = monitor_wait(&ready.monitor, until_ns)
+    ready.is_awaited = False
     if ready.closed:
         channel = POP_CLOSED
     elif ready.woken:

@@ -36,6 +36,7 @@ stored_chunks.py       which columns are decoded here; source_types.py: as what 
 
 Decoded here, without the GIL:
 
+group_look.pyx         a row group that is one batch, with its filter
 group_reader.pyx       columns of a row group as batches of the rows that are wanted
 chunk_pages.pyx        the pages of a column, read and opened (page_header.pyx, compact_protocol.pyx, page_kernels.pxd)
 page_rooms.pyx         memory of pages, kept for the columns that are read next

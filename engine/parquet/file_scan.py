@@ -8,7 +8,8 @@
     scan.fetch_ahead(group)       of a store: what ``rows`` will read; scan.drop_ahead(group) gives it back
     scan.close()
 
-    row group ─► pages ─► reserved ──────► columns of the filter ─► mask ─► the other columns ─► rows
+    row group ─► plan ──► reserved ──────► one look (group_look) ──────────────────────────────► rows
+          or ──► pages ─► reserved ──────► columns of the filter ─► mask ─► the other columns ─► rows
                      └──► not reserved ──► column_passes: some columns after the others ──────► rows
 
 What outlives the file belongs to the task: what it wants (``scan_request``), what it holds and how wide rows are
@@ -19,26 +20,28 @@ Held by: tests/parquet/test_row_filter.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from engine.graph.source_spec import SourceSplit
 from engine.parquet.column_streams import ColumnStream, ConvertedColumns
-from engine.parquet.footers import GroupPages, arrow_schema
+from engine.parquet.footers import GroupPages, GroupPlan, arrow_schema
+from engine.parquet.group_look import GroupLook
 from engine.parquet.open_file import OpenFile
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
 from engine.parquet.scan_memory import ScanMemory
 from engine.parquet.scan_request import PossibleGroups, ScanRequest
 from engine.parquet.source import plain_file_schema
-from engine.parquet.source_types import arranged, converted
+from engine.parquet.source_types import arranged, comes_as, converted
 from engine.parquet.top_groups import SeenKeys
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
+from engine.records.side_by_side import SideBySide
 from engine.records.wide_rows import one_by_one
 
 #: rows of a batch, when they are narrow
@@ -82,6 +85,9 @@ class FileScan:
         self._groups: PossibleGroups | None = None
         #: Columns that were opened, and whether they come as wanted, with rows of one width.
         self._even: dict[tuple[str, ...], bool] = {}
+        #: The look at row groups that are one batch, and plans of these; None: not made yet.
+        self._look: GroupLook | None = None
+        self._plans: dict[int, GroupPlan | None] | None = None
         #: Row groups that were fetched ahead.
         self._ahead: dict[int, _Ahead] = {}
         #: The row groups of a split, and knowledge of the reader about the file.
@@ -90,6 +96,8 @@ class FileScan:
         if request.is_filtering:
             self._filter = RowFilter(request.spec.predicate, schema, file.coded, request.all_tests)
         file.narrow(self._narrow_columns())
+        #: Flag: row groups may be read at once.
+        self._may_look = not file.is_fetched and bool(request.spec.columns) and self._filters_as_decoded()
         #: Row groups whose pages are looked at before it is given up.
         self._index_looks = _INDEX_LOOKS
         if request.is_filtering:
@@ -115,6 +123,11 @@ class FileScan:
         names = {*request.columns} - {test.column for test in request.all_tests} - self._unlike
         taken = names - {*request.spec.columns} | names & request.compact
         return taken if self._filter is None else taken - ({*self._filter.columns} - self._filter.narrow_columns)
+
+    def _filters_as_decoded(self) -> bool:
+        """Whether the filter takes its columns as they are decoded here."""
+        file, names = self._file, [] if self._filter is None else self._filter.columns
+        return all(comes_as(file.types[name], self._schema.field(name), (name,)) for name in names)
 
     def look_ahead(self, first: SeenKeys) -> Iterator[pa.RecordBatch]:
         """Find the threshold by keys of row groups; yields batches of no rows, since the task may want to stop."""
@@ -148,24 +161,80 @@ class FileScan:
 
     def rows(self, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, in batches of bounded size."""
-        for batch in self._arranged_batches(group):
-            row_bytes = self._memory.note_rows(batch)
-            size_bytes = round(row_bytes * batch.num_rows)
-            if 0 < size_bytes <= BATCH_BYTES_MAX:
-                yield batch
-            else:
-                bytes_max = max(BATCH_BYTES_MAX, self._memory.batch_bytes_max(row_bytes))
-                yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes, bytes_max)
+        ahead = self._ahead.pop(group, None)
+        possible = self._possible_rows(group) if ahead is None else ahead.rows
+        plan = self._plan(group) if possible is None and self._may_look else None
+        if plan is not None and self._memory.hold_whole(plan.pages, PARQUET_BATCH_ROWS_MAX):
+            whole = self._look_at(group, plan)
+            if whole is not None:
+                yield from self._bounded(whole)
+            return
+        for batch in self._arranged_batches(group, possible, ahead):
+            yield from self._bounded(batch)
             del batch  # a wide one is not kept while the next is read
 
-    def _arranged_batches(self, group: int) -> Iterator[pa.RecordBatch]:
+    def _bounded(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        """Return a batch in pieces of bounded size."""
+        row_bytes = self._memory.note_rows(batch)
+        size_bytes = round(row_bytes * batch.num_rows)
+        if 0 < size_bytes <= BATCH_BYTES_MAX:
+            return (batch,)
+        bytes_max = max(BATCH_BYTES_MAX, self._memory.batch_bytes_max(row_bytes))
+        return bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes, bytes_max)
+
+    def _plan(self, group: int) -> GroupPlan | None:
+        """Return the plan for a look at a row group; None: some column is not decoded here."""
+        plans = self._plans
+        if plans is None:
+            plans = self._plans = self._file.plans(*self._looked_at)
+        if group not in plans:
+            plans[group] = self._file.plan(group, *self._looked_at)
+        return plans[group]
+
+    def _look_at(self, group: int, plan: GroupPlan) -> pa.RecordBatch | None:
+        """Return the wanted rows of a row group at once; None: there are none."""
+        look = self._look
+        if look is None:
+            look = self._look = self._new_look()
+        batch = look.read(self._file.source(group), plan.looked_at, plan.others, plan.pages.row_count)
+        if self._filter is not None:
+            looked_at, others = self._looked_at
+            self._memory.note_width(looked_at, look.width)
+            self._memory.note_width(others, look.width_of_others)
+        return batch if batch is None or self._comes_as_wanted else self._arranged(batch)
+
+    def _new_look(self) -> GroupLook:
+        """Return a look at row groups, with readers that the file keeps until it lets them go."""
+        looked_at, others = self._looked_at
+        reader = self._file.reader(tuple(looked_at), len(looked_at))
+        beside = self._file.reader(tuple(others), len(others)) if others else None
+        wanted = self._request.spec.columns
+        sides = SideBySide(wanted)
+        return GroupLook(reader, beside, None if self._filter is None else self._filter.mask, sides, list(wanted))
+
+    @cached_property
+    def _looked_at(self) -> tuple[list[str], list[str]]:
+        """The columns that are looked at first, and the others that come out."""
+        if self._filter is None:
+            return self._request.columns, []
+        return self._filter.columns, [name for name in self._request.spec.columns if name not in self._filter.columns]
+
+    @cached_property
+    def _comes_as_wanted(self) -> bool:
+        """Whether columns that are decoded here come out as they are."""
+        types = self._file.types
+        found = pa.schema([pa.field(field.name, types[field.name]) for field in self.output_schema])
+        wanted = pa.schema([field.with_type(types[field.name]) for field in self.output_schema])
+        return found.equals(wanted, check_metadata=True) and all(
+            comes_as(types[field.name], field, self._request.compact) for field in self.output_schema
+        )
+
+    def _arranged_batches(self, group: int, possible: Ranges | None, ahead: _Ahead | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
-        columns, ahead = self._request.columns, self._ahead.pop(group, None)
+        columns = self._request.columns
         if ahead is None:
-            possible = self._possible_rows(group)
             self._file.choose(group, columns, possible)
         else:
-            possible = ahead.rows
             self._memory.take_ahead(ahead.size_bytes)
         if possible == []:
             return
@@ -257,8 +326,12 @@ class FileScan:
 
     def _passed(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Yield some columns of a row group where memory is short, and keep none of it for the next ones."""
-        self._file.let_go()
+        self._let_go()
         yield from self._batches_of(group, columns, rows)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._look = None
         self._file.let_go()
 
     def _open_columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from engine.files.native_files import path_or_stream
 from engine.memory.budget import Kind, process_budget
 from engine.parquet.footer_check import check_footer
-from engine.parquet.group_reader import StoredChunk
+from engine.parquet.group_reader import GroupChunks, StoredChunk
 from engine.parquet.page_index import IndexPlaces, index_places
 from engine.parquet.pages import Pages, flat_leaves
 from engine.records.plain_types import plain_type
@@ -83,6 +83,19 @@ class GroupPages(NamedTuple):
     held_bytes_max: int
 
 
+#: names of columns, and the widths of their values as they are decoded
+Widths = tuple[tuple[str, int], ...]
+
+
+class GroupPlan(NamedTuple):
+    """The pages of a row group of which all columns are decoded here, and its columns as one look needs them."""
+
+    pages: GroupPages
+    #: the columns that are looked at first
+    looked_at: GroupChunks
+    others: GroupChunks | None
+
+
 class KnownGroups(NamedTuple):
     """The known pages and chunks of row groups."""
 
@@ -93,14 +106,16 @@ class KnownGroups(NamedTuple):
     #: chunks by row group, column, and whether it comes as numbers of texts
     chunks: dict[tuple[int, str, int], StoredChunk | None]
     #: the chunks that are decoded here, of columns that are read together, by row group and the columns' widths
-    decoded: dict[tuple[int, tuple[tuple[str, int], ...]], dict[str, StoredChunk]]
+    decoded: dict[tuple[int, Widths], GroupChunks]
     #: number of rows by row group
     row_counts: dict[int, int]
+    #: plans by the columns that are looked at, and the others; by row group, None: it has none
+    plans: dict[tuple[Widths, Widths], dict[int, GroupPlan | None]]
 
 
 def new_groups() -> KnownGroups:
     """Return the known row groups of a file of which nothing is known."""
-    return KnownGroups({}, {}, {}, {}, {})
+    return KnownGroups({}, {}, {}, {}, {}, {})
 
 
 class GroupBounds(NamedTuple):

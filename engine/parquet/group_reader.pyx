@@ -1,7 +1,8 @@
 """GroupReader: columns of a row group decoded here, as record batches of the rows that are wanted.
 
+    chunks = GroupChunks({name: StoredChunk})       columns of a row group, said once for all that read it
     reader = GroupReader(schema, window_bytes)
-    reader.begin(source, chunks)          a row group, a StoredChunk for each column; memory is that of the one before
+    reader.begin(source, chunks)          a row group; memory is that of the one before
     reader.read(rows, mask) -> batch      of the next rows those for which a BooleanArray of as many is true; None: all
     reader.read_beside(rows, mask, sides, batch, kept) -> batch     the same, beside the rows that are kept of a batch
     reader.skip(rows)                     the next rows are not wanted
@@ -77,6 +78,34 @@ class StoredChunk(NamedTuple):
     is_integer: bool = False
 
 
+@cython.final
+cdef class GroupChunks:
+    """Columns of a row group, from which readers of all threads begin.
+
+    Args: chunks: StoredChunk by name, in the order of the reader's columns.
+    """
+
+    def __cinit__(self, dict chunks not None):
+        cdef int32_t index
+        cdef Chunk* column
+        self.names = tuple(chunks)
+        self._column_count = <int32_t>len(chunks)
+        self._codecs = []
+        self._columns = <Chunk*>calloc(max(1, self._column_count), sizeof(Chunk))
+        if self._columns == NULL:
+            raise MemoryError("columns of a row group")
+        for index, chunk in enumerate(chunks.values()):
+            column = &self._columns[index]
+            column.position, column.end, column.values_left = chunk.position, chunk.end, chunk.values
+            column.size_max, column.codec = chunk.size_max, CODECS.get(chunk.codec, CODEC_OTHER)
+            column.shape, column.stored_width, column.width = chunk.shape, chunk.stored_width, chunk.width
+            column.is_nullable, column.is_integer = chunk.is_nullable, chunk.is_integer
+            self._codecs.append(OTHER_CODECS[chunk.codec] if column.codec == CODEC_OTHER else None)
+
+    def __dealloc__(self):
+        free(self._columns)
+
+
 def known_codecs():
     """Return the names of codecs that are opened here, or by pyarrow for this module."""
     return frozenset((*CODECS, *(name for name, codec in OTHER_CODECS.items() if pa.Codec.is_available(codec))))
@@ -86,18 +115,9 @@ def known_codecs():
 cdef class GroupReader:
     """Rows of a row group, from the first to the last. See the module's text."""
 
-    cdef object _schema
-    cdef object _source             # what the row group is read from
-    cdef list _codecs
-    cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
-    cdef Chunk* _columns
-    cdef Scratch* _scratch
-    cdef int32_t _column_count
-    cdef readonly int64_t rows_read
-
     def __cinit__(self, schema not None, int64_t window_bytes):
         cdef int32_t index
-        self._schema = schema
+        self._schema, self._codecs = schema, {}
         self._column_count = <int32_t>len(schema)
         self._columns = <Chunk*>calloc(max(1, self._column_count), sizeof(Chunk))
         self._scratch = <Scratch*>malloc(sizeof(Scratch))
@@ -106,23 +126,26 @@ cdef class GroupReader:
         for index in range(self._column_count):
             self._columns[index].scratch, self._columns[index].window_bytes = self._scratch, window_bytes
 
-    def begin(self, source not None, list chunks not None):
-        """Begin with a row group, a StoredChunk for each column; what was left of another one is forgotten."""
+    def begin(self, source not None, GroupChunks chunks not None):
+        """Begin with a row group of as many columns; what was left of another one is forgotten."""
         cdef Chunk* column
+        cdef Chunk* known
         cdef int descriptor = source if isinstance(source, int) else -1
         cdef const Parts* parts = NULL if isinstance(source, int) else (<FetchedBytes?>source).parts()
-        self._codecs, self._dictionaries, self.rows_read = [], [], 0
+        cdef int32_t index
+        if chunks._column_count != self._column_count:
+            raise ValueError(f"{chunks._column_count} chunks for {self._column_count} columns")
+        self._names_of_codecs, self._dictionaries = chunks._codecs, [None] * self._column_count
+        self.rows_read = 0
         self._source = source
-        for index, chunk in enumerate(chunks):
-            column = &self._columns[index]
+        for index in range(self._column_count):
+            column, known = &self._columns[index], &chunks._columns[index]
             reset_chunk(column)
             column.descriptor, column.parts = descriptor, parts
-            column.position, column.end, column.values_left = chunk.position, chunk.end, chunk.values
-            column.size_max, column.codec = chunk.size_max, CODECS.get(chunk.codec, CODEC_OTHER)
-            column.shape, column.stored_width, column.width = chunk.shape, chunk.stored_width, chunk.width
-            column.is_nullable, column.is_integer = chunk.is_nullable, chunk.is_integer
-            self._codecs.append(pa.Codec(OTHER_CODECS[chunk.codec]) if column.codec == CODEC_OTHER else None)
-            self._dictionaries.append(None)
+            column.position, column.end, column.values_left = known.position, known.end, known.values_left
+            column.size_max, column.codec = known.size_max, known.codec
+            column.shape, column.stored_width, column.width = known.shape, known.stored_width, known.width
+            column.is_nullable, column.is_integer = known.is_nullable, known.is_integer
 
     def __dealloc__(self):
         cdef int32_t index
@@ -159,8 +182,11 @@ cdef class GroupReader:
 
         Args: kept: the mask of the batch's rows that are meant, which are as many; None: all.
         """
-        cdef Mask words = Mask(mask) if mask is not None else None
-        cdef Mask of_batch = Mask(kept) if kept is not None else None
+        sides.settle([batch.schema, self._schema])
+        return self.beside(rows, Mask(mask) if mask is not None else None, sides, batch,
+                           Mask(kept) if kept is not None else None)
+
+    cdef object beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch):
         cdef int64_t count = rows if words is None else words.kept
         cdef int32_t place = 0
         cdef bint is_kept = False
@@ -170,7 +196,6 @@ cdef class GroupReader:
         if (batch.num_rows if of_batch is None else of_batch.kept) != count or (
                 of_batch is not None and of_batch.rows != batch.num_rows):
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
-        sides.settle([batch.schema, self._schema])
         places = [[-1] * batch.num_columns, [-1] * self._column_count]
         for side, column in sides.places:
             of_side = <list>places[side]
@@ -187,6 +212,25 @@ cdef class GroupReader:
             keep_into(builder, <list>places[0], of_batch, batch)
         self._read_into(builder, <list>places[1], rows, words)
         return builder.build()
+
+    cdef double width(self):
+        cdef int32_t index
+        cdef Chunk* column
+        cdef double texts
+        cdef double size = 0
+        for index in range(self._column_count):
+            column = &self._columns[index]
+            size += 0.125 if column.kept_nulls else 0
+            if column.shape == SHAPE_TEXTS:
+                size += 4 + <double>column.texts_size / max(<int64_t>1, column.kept)
+            elif column.shape == SHAPE_BITS:
+                size += 0.125
+            else:
+                size += column.width
+            if column.shape == SHAPE_CODES and column.dictionary_count:
+                texts = 4.0 * column.dictionary_count + (<const int32_t*>column.offsets.data)[column.dictionary_count]
+                size += texts / max(column.kept, column.dictionary_count)
+        return size
 
     cdef int _read_into(self, BatchBuilder builder, list places, int64_t rows, Mask words) except -1:
         """Decode the rows that are kept of the next ones to columns of a batch."""
@@ -243,7 +287,11 @@ cdef class GroupReader:
         """Open a page of a codec that is pyarrow's; returns a ChunkStatus."""
         cdef Chunk* column = &self._columns[index]
         sealed = pa.foreign_buffer(<uintptr_t>column.sealed, column.sealed_size)
-        opened = self._codecs[index].decompress(sealed, column.opened_size)
+        name = self._names_of_codecs[index]
+        codec = self._codecs.get(name)
+        if codec is None:
+            codec = self._codecs[name] = pa.Codec(name)
+        opened = codec.decompress(sealed, column.opened_size)
         if opened.size != column.opened_size:
             raise pa.ArrowInvalid(f"{self._place(index)} has {opened.size} bytes, not {column.opened_size}")
         return open_sealed(column, <const uint8_t*><uintptr_t>opened.address)

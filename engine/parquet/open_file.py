@@ -27,10 +27,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedColumns, JoinedStreams
+from engine.parquet.fetched_bytes import FetchedBytes
 from engine.parquet.fetched_chunks import ChunkFile
 from engine.parquet.footers import (
     GroupPages,
+    GroupPlan,
     KnownGroups,
+    Widths,
     arrow_schema,
     known_groups,
     known_schemas,
@@ -39,7 +42,7 @@ from engine.parquet.footers import (
     opened_ranges,
     shared_footer,
 )
-from engine.parquet.group_reader import GroupReader, StoredChunk
+from engine.parquet.group_reader import GroupChunks, GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
 from engine.parquet.page_ranges import NeededPages, needed_pages
 from engine.parquet.page_rooms import let_rooms_go
@@ -54,6 +57,8 @@ from engine.storage.file_system import FileStatus, RangeFile
 _WIDE_VALUE_BYTES = 64 << 10
 #: limit of cached schemas of coded columns, for one file
 _SCHEMAS_MAX = 64
+#: limit of cached kinds of plans, for one file
+_PLANS_MAX = 64
 #: rows read at a time to find the column that cannot be decoded
 _LOOKED_AT_ROWS = 4096
 
@@ -87,7 +92,7 @@ class OpenFile:
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
         #: widths of values as they are decoded, of columns that are read together
-        self._widths: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {}
+        self._widths: dict[tuple[str, ...], Widths] = {}
         #: row groups of which some pages are fetched
         self._chosen: dict[int, _ChosenPages] = {}
         self._leaf_places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
@@ -259,21 +264,42 @@ class OpenFile:
         if self._file.is_fetched:
             self.fetch(group, columns)
         decoded = self._decoded(group, columns)
-        others = [name for name in columns if name not in decoded] if len(decoded) < len(columns) else []
+        names = decoded.names
+        others = [name for name in columns if name not in names] if len(names) < len(columns) else []
         if others:
             chosen = self._chosen_of(group)
             self.fetch(group, [name for name in others if chosen.pop(name, None) is not None])  # pyarrow reads all
             self._file.library_path(group)  # what was fetched is not there twice while pyarrow reads it
         streams: list[ColumnStream] = []
-        if decoded:
-            reader = self._reader(tuple(decoded), len(columns))
-            reader.begin(self._file.source(group), list(decoded.values()))
+        if names:
+            reader = self.reader(names, len(columns))
+            reader.begin(self.source(group), decoded)
             streams.append(DecodedColumns(reader, self.row_count(group), rows))
         if others or not columns:
             streams.append(ArrowColumns(self._checked(group, others, self._arrow_batches(group, others, rows)), rows))
         return streams[0] if len(streams) == 1 else JoinedStreams(streams, columns)
 
-    def _reader(self, columns: tuple[str, ...], column_count: int) -> GroupReader:
+    def source(self, group: int) -> int | FetchedBytes:
+        """Return the place that readers of a row group begin at."""
+        return self._file.source(group)
+
+    def plans(self, looked_at: Sequence[str], others: Sequence[str]) -> dict[int, GroupPlan | None]:
+        """Return the known plans of row groups whose columns these are, to be added to; see ``plan``."""
+        known = self._known.plans
+        if len(known) > _PLANS_MAX:
+            known.clear()
+        return known.setdefault((self._widths_of(tuple(looked_at)), self._widths_of(tuple(others))), {})
+
+    def plan(self, group: int, looked_at: Sequence[str], others: Sequence[str]) -> GroupPlan | None:
+        """Return the plan for a look at a row group of this machine; None: some column is not decoded here."""
+        pages = self.pages(group, self._columns)
+        decoded = self._decoded(group, looked_at)
+        beside = self._decoded(group, others) if others else None
+        if decoded.names != tuple(looked_at) or (beside is not None and beside.names != tuple(others)):
+            return None
+        return GroupPlan(pages, decoded, beside)
+
+    def reader(self, columns: tuple[str, ...], column_count: int) -> GroupReader:
         """Return the reader of some columns, out of so many, with the memory that it took for another row group."""
         reader = self._readers.get(columns)
         if reader is None:
@@ -322,18 +348,22 @@ class OpenFile:
             for name, leaf in leaves
         }
 
-    def _decoded(self, group: int, columns: Sequence[str]) -> dict[str, StoredChunk]:
-        """Return the chunks of columns that are decoded here, in order."""
+    def _decoded(self, group: int, columns: Sequence[str]) -> GroupChunks:
+        """Return the columns that are decoded here, in order."""
         names = tuple(columns)
-        widths = self._widths.get(names)
-        if widths is None:
-            widths = self._widths[names] = tuple((name, self._width(name)) for name in names)
+        widths = self._widths_of(names)
         known = (self._known_of(group) if self._chosen else self._known).decoded
         found = known.get((group, widths))
         if found is None:
             chunks = ((name, self._stored(group, name)) for name in names)
-            found = known[group, widths] = {name: chunk for name, chunk in chunks if chunk is not None}
+            found = known[group, widths] = GroupChunks({name: chunk for name, chunk in chunks if chunk is not None})
         return found
+
+    def _widths_of(self, names: tuple[str, ...]) -> Widths:
+        widths = self._widths.get(names)
+        if widths is None:
+            widths = self._widths[names] = tuple((name, self._width(name)) for name in names)
+        return widths
 
     def _width(self, name: str) -> int:
         values = self._values[name]

@@ -108,7 +108,7 @@ class RowFilter:
         row_count: of the row group. possible: those of its rows that are looked at, None: all. looks: batches of which
         the columns of the filter are looked at together, since they are narrow beside the others.
         """
-        own, others, sides = self._sides_of(columns)
+        own, others, sides = self.sides_of(columns)
         looked = rows * looks
         filtered, beside = open_columns(self.columns, looked), _Beside(partial(open_columns, others, rows))
         for start in range(0, row_count, looked):
@@ -139,7 +139,8 @@ class RowFilter:
                 yield beside.read(part, Beside(sides, left.slice(given, kept_count), None))
                 given += kept_count
 
-    def _sides_of(self, columns: Sequence[str]) -> tuple[list[str], list[str], SideBySide]:
+    def sides_of(self, columns: Sequence[str]) -> tuple[list[str], list[str], SideBySide]:
+        """Divide columns into the filter's and the others, with what puts them back in order."""
         sides = self._sides.get(tuple(columns))
         if sides is None:
             own = [name for name in columns if name in self.columns]

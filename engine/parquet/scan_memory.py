@@ -101,6 +101,18 @@ class ScanMemory:
             self._resize(0)  # what the last row group had
         return is_reserved
 
+    def hold_whole(self, pages: GroupPages, rows_max: int) -> bool:
+        """Reserve what a row group takes that is read as one batch; False: it is not, or there is not as much.
+
+        The first row group of a task is none: how wide its rows are is not known.
+        """
+        if not self.row_bytes or pages.row_count < 2 or pages.held_bytes > process_budget.record_limit:
+            return False
+        if pages.row_count > self.rows_at_once(max(self.row_bytes, pages.row_bytes), rows_max):
+            return False
+        self._held_bytes = pages.held_bytes
+        return self.hold(pages)
+
     def _resize(self, size_bytes: int) -> bool:
         with self._lock:
             is_reserved = self._reserved.resize(size_bytes + self._ahead_bytes)
@@ -161,6 +173,12 @@ class ScanMemory:
         """Note how wide the first rows of a stream of columns are."""
         if batch.num_rows and columns and columns[0] not in self._decoded_widths:
             self._decoded_widths[columns[0]] = average_width(batch)
+            self._settle_width()
+
+    def note_width(self, columns: Sequence[str], width: float) -> None:
+        """Note how wide the rows of columns were that a look has decoded."""
+        if width and self._decoded_widths.get(columns[0]) != width:
+            self._decoded_widths[columns[0]] = width
             self._settle_width()
 
     def forget_decoded(self, columns: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Columns of a file as those of its source: in the order asked for, of the source's types, or compact.
 
     converted(array, type)                  plain, and as wide as the widest of all files
+    comes_as(found, wanted, compact)        whether there is nothing to be done
     arranged(batch, schema, compact)        columns of a batch as a schema has them
 
 Columns in ``compact`` stay as the file had them, where that is numbers of texts, or decimals in 64 bits
@@ -25,6 +26,16 @@ def converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return an array as one of the source's type: plain, and as wide as the widest of all files."""
     plain = plain_array(array, plain_type(array.type))
     return plain if plain.type == wanted else pc.cast(plain, wanted)
+
+
+def comes_as(found: pa.DataType, wanted: pa.Field, compact: Collection[str]) -> bool:
+    """Whether a column of a type, decoded here, needs no conversion: it is as wanted, or may be compact and is."""
+    if found == wanted.type:
+        return True
+    if wanted.name not in compact:
+        return False
+    is_coded = pa.types.is_dictionary(found) and found.value_type == wanted.type
+    return is_coded or is_narrow(found, wanted.type)
 
 
 def arranged(batch: pa.RecordBatch, schema: pa.Schema, compact: Collection[str]) -> pa.RecordBatch:

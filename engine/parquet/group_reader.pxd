@@ -1,0 +1,46 @@
+# Columns of a row group, for steps that look at several of them: see group_reader.pyx.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from engine.parquet.chunk_pages cimport Chunk, Scratch
+from engine.records.batch_builder cimport BatchBuilder
+from engine.records.kept_rows cimport Mask
+from engine.records.side_by_side cimport SideBySide
+
+
+@cython.final
+cdef class GroupChunks:
+    cdef readonly tuple names
+    cdef int32_t _column_count
+    cdef Chunk* _columns            # what the footer says of each
+    cdef list _codecs               # names of those that are pyarrow's
+
+
+@cython.final
+cdef class GroupReader:
+    cdef object _schema
+    cdef object _source             # what the row group is read from
+    cdef dict _codecs               # those that are pyarrow's, by name
+    cdef list _names_of_codecs      # by column
+    cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
+    cdef Chunk* _columns
+    cdef Scratch* _scratch
+    cdef int32_t _column_count
+    cdef readonly int64_t rows_read
+
+    # read_beside, for sides that are settled.
+    cdef object beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch)
+    # Bytes of a row as it was read last, of dictionaries what the rows can use.
+    cdef double width(self)
+    cdef int _read_into(self, BatchBuilder builder, list places, int64_t rows, Mask words) except -1
+    cdef int64_t _size_of_column(self, Chunk* column, int64_t kept)
+    cdef int64_t _size_of_values(self, int64_t kept)
+    cdef int _take(self, int64_t rows, const uint64_t* mask, int64_t kept) except -1
+    cdef int _open(self, int32_t index) except -1
+    cdef int _set_column(self, BatchBuilder builder, int32_t place, int32_t index, int64_t kept) except -1
+    cdef int _set_texts(self, BatchBuilder builder, int32_t place, int32_t index, int64_t kept,
+                        uint8_t* validity) except -1
+    cdef object _dictionary(self, int32_t index)
+    cdef str _place(self, int32_t index)
+    cdef int _raise(self, int32_t index, int status) except -1

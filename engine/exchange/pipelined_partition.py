@@ -1,6 +1,7 @@
 """PipelinedPartition: a result that is consumed while it is produced, once, and never stored.
 
     request_buffer() ─► add(buffer, index)*    pages of rows; the producer waits for its next buffer
+                        add_all(pages)*        several of them, whose consumers are woken afterwards
                         add_batch(batch, ...)* batches by reference; the producer waits for room in a queue
     finish() ─► each consumer reads its queue to the end ─► on_consumed_subpartition()* ─► released with the last one
 
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from engine.closing import close_all
 from engine.errors import IllegalTransitionError
 from engine.exchange.partition_life import PartitionLife
-from engine.exchange.pipelined_subpartition import PipelinedSubpartition
+from engine.exchange.pipelined_subpartition import PipelinedSubpartition, add_pages
 from engine.exchange.result_partition import PagePartition
 from engine.graph.subpartition_share import WHOLE
 
@@ -82,6 +83,17 @@ class PipelinedPartition(PagePartition):
             self.queues[subpartition_index].add_buffer(buffer)
         self.total_buffers += 1
         self.total_bytes += size
+
+    def add_all(self, pages: list[tuple[Buffer, int]]) -> None:
+        """Add buffers, each with its subpartition, and take them out of the list. Never waits."""
+        sizes = [buffer.size for buffer, _ in pages]
+        try:
+            with self.life:
+                add_pages(self.queues, pages)
+        finally:
+            taken = len(sizes) - len(pages)
+            self.total_buffers += taken
+            self.total_bytes += sum(sizes[:taken])
 
     def add_batch(self, batch: pa.RecordBatch, subpartition_index: int, size_bytes: int) -> None:
         """Add a batch by reference to a subpartition; waits while its queue is full."""

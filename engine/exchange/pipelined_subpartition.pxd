@@ -48,6 +48,8 @@ cdef class PipelinedSubpartition:
     cdef int32_t _channel
 
     cdef int append(self, object element, int64_t size, int32_t kind) except -1
+    # Returns whether the queue was empty; its listener has not heard.
+    cdef bint put_last(self, object element, int64_t size, int32_t kind) except -1
     cdef int wait_for_room(self, int64_t size) except -1
     cdef int drop_all(self, int32_t state) except -1
     cdef int notify_listener(self) except -1

@@ -1,6 +1,7 @@
 """PipelinedSubpartition: a bounded native queue between one producer and one consumer.
 
     add_buffer(buffer)*  add_batch(batch, bytes)*  ─► finish()        in the producer's thread
+    add_pages(queues, [(buffer, index), ...])      to several, whose consumers are woken afterwards
                 │ ring of references
     attach(ready, channel) ─► poll()* ─► release()                    in the consumer's thread
                               poll_pages(pages, ...)*  pages behind the last element, together
@@ -30,6 +31,9 @@ from engine.exchange.monitor cimport (
     monitor_destroy, monitor_init, monitor_lock, monitor_notify, monitor_unlock, monitor_wait, monotonic_ns,
 )
 from engine.exchange.ready_queue cimport ReadyQueue, ReadyState, ready_mark
+
+cdef enum:
+    ASLEEP_MAX = 64             # consumers that are woken together
 
 cdef int32_t FIRST_CAPACITY = 4
 
@@ -119,6 +123,11 @@ cdef class PipelinedSubpartition:
         return 0
 
     cdef int append(self, object element, int64_t size, int32_t kind) except -1:
+        if self.put_last(element, size, kind):
+            self.notify_listener()
+        return 0
+
+    cdef bint put_last(self, object element, int64_t size, int32_t kind) except -1:
         cdef QueueEntry* spare = NULL
         cdef bint is_open
         cdef bint was_empty
@@ -139,9 +148,7 @@ cdef class PipelinedSubpartition:
         if not is_open:
             Py_DECREF(element)
             self.raise_state("written")
-        if was_empty:
-            self.notify_listener()
-        return 0
+        return was_empty
 
     # ------------------------------------------------------------------------------------------------ consumer's side
 
@@ -261,6 +268,41 @@ cdef class PipelinedSubpartition:
     def is_released(self):
         """Whether ``release`` was called."""
         return self._state == QUEUE_RELEASED
+
+
+def add_pages(tuple queues not None, list pages not None):
+    """Queue buffers, each (buffer, index of its queue) and taken out of the list, and wake sleeping consumers once.
+
+    Raises: as ``add_buffer``; a buffer that is refused stays in the list, as those behind it do.
+    """
+    cdef PipelinedSubpartition queue
+    cdef Buffer buffer
+    cdef ReadyState* asleep[ASLEEP_MAX]
+    cdef int32_t asleep_count = 0
+    cdef Py_ssize_t taken = 0
+    try:
+        for buffer, index in pages:
+            queue = queues[index]
+            if queue.put_last(buffer, buffer.size, ENTRY_PAGE if buffer.kind == KIND_ROWS else ENTRY_BUFFER):
+                if queue._listener is not None and ready_mark(&queue._listener.state, queue._channel):
+                    asleep[asleep_count] = &queue._listener.state
+                    asleep_count += 1
+            taken += 1
+            if asleep_count == ASLEEP_MAX:
+                asleep_count = wake(asleep, asleep_count)
+    finally:
+        del pages[:taken]
+        wake(asleep, asleep_count)
+
+
+cdef int32_t wake(ReadyState** asleep, int32_t count) except -1:
+    """Wake consumers without the GIL, see ``notify_listener``; returns 0."""
+    cdef int32_t index
+    if count:
+        with nogil:
+            for index in range(count):
+                monitor_notify(&asleep[index].monitor)
+    return 0
 
 
 # ------------------------------------------------------------------------- kernels: called with the monitor held

@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from engine.exchange.buffer_pool cimport Buffer
+from engine.exchange.buffer_pool cimport Buffer, LocalBufferPool
 from engine.exchange.channel_selector cimport ChannelSelector
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
@@ -33,6 +33,7 @@ cdef class RecordWriter:
     cdef readonly bint is_broadcast
     cdef readonly ChannelSelector selector
     cdef int32_t _channel_count             # open buffers: 1 when broadcasting
+    cdef LocalBufferPool _pool              # of the partition
     cdef int64_t _segment_size
     cdef RowCodec _codec
     cdef Placement _placement
@@ -57,5 +58,6 @@ cdef class RecordWriter:
     cdef int close_buffer(self, int32_t channel) except -1
     cdef int hand_over_full(self) except -1
     cdef int hand_over_all(self) except -1
+    cdef Buffer next_buffer(self)
     cdef int hand_over(self, Buffer buffer, int32_t channel) except -1
     cdef Buffer wait_for_buffer(self)

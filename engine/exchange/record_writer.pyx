@@ -69,7 +69,8 @@ cdef class RecordWriter:
         self.is_broadcast = selector.is_broadcast
         self._replicates = selector.replicates
         self._channel_count = 1 if self.is_broadcast else selector.channel_count
-        self._segment_size = partition.pool.segment_size
+        self._pool = partition.pool
+        self._segment_size = self._pool.segment_size
         self._codec = RowCodec(schema)
         self._buffers = [None] * self._channel_count
         self._full = []
@@ -241,7 +242,7 @@ cdef class RecordWriter:
                 encoded = placed
                 continue
             self.close_buffer(channel)
-            buffer = self.partition.request_buffer(0)
+            buffer = self.next_buffer()
             if buffer is None:
                 self.encode(batch, encoded, placed)
                 encoded = placed
@@ -310,12 +311,19 @@ cdef class RecordWriter:
     cdef int hand_over_full(self) except -1:
         """Give the full buffers, whose rows are all encoded, to the partition."""
         cdef int64_t handed = 0
-        try:
-            for buffer, channel in self._full:
-                handed += 1
-                self.hand_over(buffer, channel)
-        finally:
-            del self._full[:handed]
+        cdef Buffer buffer
+        if self.is_broadcast:
+            try:
+                for buffer, channel in self._full:
+                    handed += 1
+                    self.hand_over(buffer, channel)
+            finally:
+                del self._full[:handed]
+        elif self._full:
+            for buffer, _ in self._full:
+                handed += buffer.size
+            self.partition.add_all(self._full)
+            self.bytes += handed
         return 0
 
     cdef int hand_over_all(self) except -1:
@@ -334,9 +342,16 @@ cdef class RecordWriter:
         self.bytes += size
         return 0
 
+    cdef Buffer next_buffer(self):
+        """Return a buffer, or None when there is none now; the partition may know of one, or why there is none."""
+        cdef Buffer buffer = None
+        if not self._pool.is_closed:
+            buffer = self._pool.take(0)
+        return self.partition.request_buffer(0) if buffer is None else buffer
+
     cdef Buffer wait_for_buffer(self):
         """Return a buffer, with patience. Everything placed has been encoded and no full buffer is left here."""
-        cdef Buffer buffer = self.partition.request_buffer(0)
+        cdef Buffer buffer = self.next_buffer()
         cdef int64_t open_count
         if buffer is not None:
             return buffer

@@ -178,6 +178,19 @@ class PagePartition(ResultPartition, Protocol):
                 back to its pool.
         """
 
+    def add_all(self, pages: list[tuple[Buffer, int]]) -> None:
+        """Add buffers, each with its subpartition, and take them out of the list. Never waits.
+
+        Raises: as ``add``; what is still in the list is the caller's.
+        """
+        taken = 0
+        try:
+            for buffer, index in pages:
+                taken += 1
+                self.add(buffer, index)
+        finally:
+            del pages[:taken]
+
     def broadcast(self, buffer: Buffer) -> None:
         """Add shares of a buffer to all subpartitions; it is taken in any case."""
         count = self.stored_count

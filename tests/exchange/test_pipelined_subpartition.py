@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError
 from engine.exchange.buffer_pool import Buffer, BufferKind, unpooled_buffer
 from engine.exchange.elements import END_OF_PARTITION
-from engine.exchange.pipelined_subpartition import PipelinedSubpartition
+from engine.exchange.pipelined_subpartition import PipelinedSubpartition, add_pages
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, WOKEN, ReadyQueue
 from tests.exchange.world import World
 
@@ -193,3 +193,30 @@ def test_ready_channels_are_fair_and_queued_once() -> None:
     assert ready.pop_channel(-1) == CLOSED
     with pytest.raises(IndexError):
         ready.push_channel(3)
+
+
+def test_pages_for_several_queues_are_taken_out_of_the_list_up_to_the_one_that_is_refused() -> None:
+    queues = tuple(PipelinedSubpartition(index) for index in range(3))
+    queues[1].finish()
+    buffers = [unpooled_buffer(bytes([index])) for index in range(5)]
+    pages = list(zip(buffers, [0, 2, 0, 1, 2], strict=True))
+    with pytest.raises(IllegalTransitionError):
+        add_pages(queues, pages)
+    assert pages == [(buffers[3], 1), (buffers[4], 2)]
+    assert buffers[3].segment is not None  # it is the caller's
+    assert [drain(queue) for queue in queues] == [[buffers[0], buffers[2]], [END_OF_PARTITION], [buffers[1]]]
+
+
+def test_all_sleeping_consumers_of_pages_are_woken(world: World) -> None:
+    queues = tuple(PipelinedSubpartition(index) for index in range(70))
+    gates = [ReadyQueue(70) for _ in queues]
+    woken = []
+    for index, (queue, gate) in enumerate(zip(queues, gates, strict=True)):
+        queue.attach(gate, index)
+        assert gate.pop_channel(0) == index
+    threads = [world.run(lambda gate=gate: woken.append(gate.pop_channel(-1))) for gate in gates]
+    time.sleep(0.02)  # most of them sleep
+    add_pages(queues, [(unpooled_buffer(b"page"), index) for index in range(70)])
+    for thread in threads:
+        thread.join(20)
+    assert sorted(woken) == list(range(70))

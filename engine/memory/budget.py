@@ -76,12 +76,13 @@ class Budget:
     """The budget of a process for each kind of memory."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._limits = dict.fromkeys(Kind, _UNLIMITED)  # guarded by: self._changed
         self._held = dict.fromkeys(Kind, 0)  # guarded by: self._changed
         self._roles = dict.fromkeys(Role, 0)  # guarded by: self._changed
         #: limit for a batch or a row group of each member of a role; replaced as a whole
-        self._parts: dict[Role, int] = {}
+        self.parts: dict[Role, int] = {}
         self._settle_parts()
         self._steps: list[Reservation] = []  # guarded by: self._changed
         self._waiting: deque[_Waiter] = deque()  # guarded by: self._changed
@@ -191,7 +192,7 @@ class Budget:
         """Change what a reservation holds, where there is as much; called by Reservation.resize."""
         if size == reservation.size:
             return True
-        with self._changed:
+        with self._lock:  # of self._changed, with fewer calls: a reader resizes for each row group
             kind = reservation.kind
             if size > reservation.size:
                 others = self._held[kind] - reservation.size
@@ -203,13 +204,9 @@ class Budget:
             self._set_size(reservation, size)
         return True
 
-    def part_bytes(self, role: Role) -> int:
-        """Return the limit for a batch or a row group of each reader or writer, as of now."""
-        return self._parts[role]
-
     def _settle_parts(self) -> None:
         part = self._limits[Kind.ARROW] // 2
-        self._parts = {role: part // role.value // max(1, count) for role, count in self._roles.items()}
+        self.parts = {role: part // role.value // max(1, count) for role, count in self._roles.items()}
 
     def move(self, source: Reservation, target: Reservation, size: int) -> None:
         """Move bytes from one reservation to another, as far as they go; called by Reservation.split."""
@@ -262,7 +259,7 @@ class Reservation:
     @property
     def part_bytes(self) -> int:
         """The limit for a batch or a row group, as of now; 0 when it is closed."""
-        return 0 if self._budget is None or self.role is None else self._budget.part_bytes(self.role)
+        return 0 if self._budget is None or self.role is None else self._budget.parts[self.role]
 
     def resize(self, size: int) -> bool:
         """Hold so many bytes from now on; False where there are not as many, and nothing has changed."""

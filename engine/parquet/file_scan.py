@@ -71,6 +71,7 @@ class FileScan:
         self._request = request
         self._memory = memory
         self._file = file
+        self.path = file.path
         #: The types of all columns that are read.
         self._schema = schema = _schema_of(file, request)
         plain = [field for field in schema if field.name in request.columns and field.name not in file.coded]
@@ -103,11 +104,6 @@ class FileScan:
         if request.is_filtering:
             self._groups = PossibleGroups(file, request, schema, splits)
             self._groups.expect_pages()
-
-    @property
-    def path(self) -> str:
-        """The path of the file."""
-        return self._file.path
 
     @property
     def is_filtering(self) -> bool:

@@ -37,6 +37,7 @@ from engine.parquet.footer_check import check_footer
 from engine.parquet.group_reader import GroupChunks, StoredChunk
 from engine.parquet.page_index import IndexPlaces, index_places
 from engine.parquet.pages import Pages, flat_leaves
+from engine.parquet.stored_chunks import Stored
 from engine.records.plain_types import plain_type
 from engine.storage.file_system import NO_DESCRIPTOR, ByteRanges, FileStatus, RangeFile
 from engine.storage.file_systems import file_system_of
@@ -111,11 +112,15 @@ class KnownGroups(NamedTuple):
     row_counts: dict[int, int]
     #: plans by the columns that are looked at, and the others; by row group, None: it has none
     plans: dict[tuple[Widths, Widths], dict[int, GroupPlan | None]]
+    #: leaves of flat columns by name
+    leaves: dict[str, int]
+    #: conversions of leaves to types; None: pyarrow does them
+    stored: dict[tuple[int, pa.DataType], Stored | None]
 
 
 def new_groups() -> KnownGroups:
     """Return the known row groups of a file of which nothing is known."""
-    return KnownGroups({}, {}, {}, {}, {}, {})
+    return KnownGroups({}, {}, {}, {}, {}, {}, {}, {})
 
 
 class GroupBounds(NamedTuple):

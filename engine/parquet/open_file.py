@@ -139,7 +139,7 @@ class OpenFile:
             data_type, leaf = self.types[name], self._leaves.get(name)
             if leaf is None or not pa.types.is_decimal128(data_type) or data_type.precision > NARROW_DIGITS_MAX:
                 continue
-            stored = stored_values(self.footer.schema.column(leaf), narrow_type(data_type))
+            stored = self._stored_values(leaf, narrow_type(data_type))
             if stored is not None:
                 self.types[name], self._values[name] = narrow_type(data_type), stored
 
@@ -337,16 +337,22 @@ class OpenFile:
 
     @cached_property
     def _leaves(self) -> dict[str, int]:
-        return flat_leaves(self.footer.schema)
+        known = self._known.leaves
+        if not known:
+            known.update(flat_leaves(self.footer.schema))
+        return known
+
+    def _stored_values(self, leaf: int, wanted: pa.DataType) -> Stored | None:
+        known, key = self._known.stored, (leaf, wanted)
+        if key not in known:
+            known[key] = stored_values(self.footer.schema.column(leaf), wanted)
+        return known[key]
 
     @cached_property
     def _values(self) -> dict[str, Stored | None]:
         """The encodings of columns that can be decoded here, if their row group allows it."""
         leaves = [(name, self._leaves.get(name)) for name in self._columns]
-        return {
-            name: None if leaf is None else stored_values(self.footer.schema.column(leaf), self.types[name])
-            for name, leaf in leaves
-        }
+        return {name: None if leaf is None else self._stored_values(leaf, self.types[name]) for name, leaf in leaves}
 
     def _decoded(self, group: int, columns: Sequence[str]) -> GroupChunks:
         """Return the columns that are decoded here, in order."""

@@ -2,7 +2,7 @@
 
     indexes = PageIndexes(file, footer)
     indexes.possible_rows(group, predicate, schema) -> Ranges, or None: all rows are possible
-    indexes.may_have(group, predicate)              False: a value that is asked for is not there
+    indexes.which_may_have(groups, predicate)       those where each value that is asked for may be
     indexes.pages(group, column)                    the places of a column's pages; None: they are not known
     indexes.expect(groups, predicate, columns)      of a store: what is asked about next is read with few requests
 
@@ -153,11 +153,15 @@ class PageIndexes:
             columns[name_of(name)] = _of_type(values, wanted, len(rows))
         return rows, pa.RecordBatch.from_pydict(columns)
 
-    def may_have(self, group: int, predicate: Expression) -> bool:
-        """Return whether each column that a predicate compares with values may have one of these."""
-        for name, values in _asked_values(predicate):
+    def which_may_have(self, groups: Sequence[int], predicate: Expression) -> Sequence[int]:
+        """Return the row groups of which each column that a predicate compares with values may have one of these."""
+        asked = list(_asked_values(predicate)) if self._has_filters else []
+        return [group for group in groups if self._may_have(group, asked)] if asked else groups
+
+    def _may_have(self, group: int, asked: Sequence[tuple[str, list[pa.Scalar]]]) -> bool:
+        for name, values in asked:
             places = self._places(group, name)
-            if places is None or not places.bloom_filter or not self._has_filters:
+            if places is None or not places.bloom_filter:
                 continue
             stored = plain_type(self._stored_schema.field(name).type)
             physical = self._footer.schema.column(self._leaves[name]).physical_type

@@ -21,8 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
@@ -118,8 +117,10 @@ class ParquetReader:
         """Find the threshold by keys of row groups; yields batches of no rows, since the task may want to stop."""
         first.test.is_dropping = False
         for path in dict.fromkeys(split.path for split in self._splits):
-            with NamedErrors(f"file {path}"):
+            try:
                 yield from self._scans.of(path, self._new_scan).look_ahead(first)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise_named(error, f"file {path}")
         first.test.keys.settle()
         first.test.is_dropping = True
 
@@ -138,8 +139,10 @@ class ParquetReader:
                 continue
             for split in listed:
                 self._run_read += 1
-                with NamedErrors(f"file {split.path}, row groups {split.start} to {split.end}"):
+                try:
                     yield from self._read_split(split)
+                except (pa.ArrowInvalid, OSError) as error:
+                    raise_named(error, f"file {split.path}, row groups {split.start} to {split.end}")
         self._memory.let_go()
 
     def _read_small(self, path: str, splits: Sequence[SourceSplit]) -> list[pa.RecordBatch] | None:
@@ -223,22 +226,11 @@ def _small_batches(memory: ScanMemory) -> SmallBatches:
     return SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, memory.part_bytes // 8)))
 
 
-class NamedErrors:
-    """A block that says where it is that a file cannot be read. A class, since each split and row group has one."""
-
-    def __init__(self, place: str) -> None:
-        self._place = place
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Raise DataError in place of what Arrow says of a file."""
-        # A SpillError is an OSError too, but not about the file: columns were put aside. What has a number is the
-        # system's error, not Arrow's about what is in the file.
-        is_system = isinstance(error, OSError) and error.errno is not None
-        if isinstance(error, (pa.ArrowInvalid, OSError)) and not isinstance(error, SpillError) and not is_system:
-            reason = str(error).partition("\n")[0]
-            raise DataError(f"{self._place}: {reason}") from error
+def raise_named(error: pa.ArrowInvalid | OSError, place: str) -> NoReturn:
+    """Raise DataError with the place in place of what Arrow says of a file, and other errors as they are."""
+    # A SpillError is an OSError too, but not about the file: columns were put aside. What has a number is the
+    # system's error, not Arrow's about what is in the file.
+    if isinstance(error, SpillError) or (isinstance(error, OSError) and error.errno is not None):
+        raise error
+    reason = str(error).partition("\n")[0]
+    raise DataError(f"{place}: {reason}") from error

@@ -82,6 +82,8 @@ class RowFilter:
         self._plain_columns = [name for name in self.columns if name in used]
         fields = pa.schema([schema.field(name) for name in self._plain_columns])
         self._plain = compile_predicate(conjunction(others), fields) if others else None
+        #: schema of batches that had these columns alone, all plain
+        self._plain_schema = pa.schema([])
         #: columns that it takes as narrow decimals
         self.narrow_columns = frozenset() if self._plain is None else self._plain.narrow_columns
         can_raise = self._plain is not None and self._plain.can_raise
@@ -162,6 +164,8 @@ class RowFilter:
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return the mask of a batch's rows, which has ``columns`` at least; None: all are kept."""
+        if not self._tests:
+            return self._predicate_mask(batch, None)
         if not self._may_test_first:
             return mask_of(self._tests, batch, self._predicate_mask(batch, None))
         if self._tested.is_smaller_than(self._asked):
@@ -187,12 +191,24 @@ class RowFilter:
         self, batch: pa.RecordBatch, plain: CompiledExpression, mask: pa.BooleanArray | None
     ) -> pa.BooleanArray:
         """Return the mask and what the part over plain columns says."""
-        columns = batch if batch.schema.names == self._plain_columns else batch.select(self._plain_columns)
         if mask is None:
-            return plain(plain_batch(columns))
+            return plain(self._plain_of(batch))
         if plain.can_raise or mask.true_count > FEW_ROWS_SHARE * batch.num_rows:
-            return pc.and_kleene(mask, plain(plain_batch(columns)))
-        return narrowed_mask(mask, plain(plain_batch(kept_rows(columns, mask)))) if mask.true_count else mask
+            return pc.and_kleene(mask, plain(self._plain_of(batch)))
+        if not mask.true_count:
+            return mask
+        few = kept(batch, mask, self._plain_columns)
+        return narrowed_mask(mask, plain(self._plain_of(few)))
+
+    def _plain_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of a batch that the part over plain columns looks at."""
+        if batch.schema.equals(self._plain_schema):  # most batches are as the one before
+            return batch
+        columns = batch.select(self._plain_columns)
+        plain = plain_batch(columns)
+        if plain is columns:
+            self._plain_schema = columns.schema
+        return plain
 
 
 class _Beside:

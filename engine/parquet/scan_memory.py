@@ -106,9 +106,12 @@ class ScanMemory:
 
         The first row group of a task is none: how wide its rows are is not known.
         """
-        if not self.row_bytes or pages.row_count < 2 or pages.held_bytes > process_budget.record_limit:
+        row_bytes = max(self.row_bytes, pages.row_bytes)
+        if not self.row_bytes or not 1 < pages.row_count <= rows_max:
             return False
-        if pages.row_count > self.rows_at_once(max(self.row_bytes, pages.row_bytes), rows_max):
+        if pages.row_count * row_bytes > self.batch_bytes_max(row_bytes):
+            return False
+        if pages.held_bytes > process_budget.record_limit:
             return False
         self._held_bytes = pages.held_bytes
         return self.hold(pages)

@@ -145,5 +145,5 @@ class PossibleGroups:
                 groups = possible_groups(footer, groups, spec.predicate, self._schema)
             if self._file.is_fetched:
                 self._file.indexes.expect_filters(groups, spec.predicate)
-            groups = [group for group in groups if self._file.indexes.may_have(group, spec.predicate)]
+            groups = list(self._file.indexes.which_may_have(groups, spec.predicate))
         return matched_groups(footer, groups, self._request.tests, self._schema)

@@ -32,7 +32,7 @@ from engine.parquet.file_scan import FileScan
 from engine.parquet.footers import opened_ranges, read_footer, shared_footer
 from engine.parquet.open_file import OpenFile
 from engine.parquet.open_scans import OpenScans
-from engine.parquet.reader import NamedErrors, filtered_batches
+from engine.parquet.reader import filtered_batches, raise_named
 from engine.parquet.scan_memory import ScanMemory
 from engine.parquet.scan_request import ScanRequest
 from engine.storage.file_system import FileStatus
@@ -112,9 +112,11 @@ class TableScan:
         self._memory.let_go()
 
     def _batches(self, scan: FileScan, group: int) -> Iterator[pa.RecordBatch]:
-        with NamedErrors(f"file {scan.path}, row group {group}"):
-            rows = scan.rows(group)
+        rows = scan.rows(group)
+        try:
             yield from filtered_batches(rows, self._memory) if scan.is_filtering else rows
+        except (pa.ArrowInvalid, OSError) as error:
+            raise_named(error, f"file {scan.path}, row group {group}")
 
     def _prepare(self, split: SourceSplit) -> None:
         """Fetch what reading a split needs. Thread: any."""

@@ -223,8 +223,8 @@ def test_row_groups_without_a_value_are_told_by_bloom_filters(bloom_path, column
         )
         for group, there in enumerate(groups):
             equal = (col(column) == lit(value)).expression
-            assert file.indexes.may_have(group, equal) or value not in there
-            ruled_out += not file.indexes.may_have(group, (col(column) == lit(absent)).expression)
+            assert file.indexes.which_may_have([group], equal) or value not in there
+            ruled_out += not file.indexes.which_may_have([group], (col(column) == lit(absent)).expression)
     file.close()
     assert ruled_out > 150
 

@@ -41,7 +41,7 @@
     larger_batches.py  small batches of a spilled join, put together
     arrow_peak.py      most memory of Arrow while a task ran
     task_waits.py      what a task waits for at a moment
-    operator_meters.py rows, bytes and time of each operator of a chain
+    operator_meters.py rows, bytes and time of each operator of a chain (meter.pyx)
     spill_accounts.py  what each operator of a chain spilled, and the memory that it held
 
 A chain is driven by pushing: a batch goes through ``process`` of each operator in turn; ``finish`` runs from head to

@@ -41,8 +41,9 @@ from engine.graph.deployment import (
 from engine.graph.task_wait import TaskWait
 from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
+from engine.operators.meter import Meter
 from engine.operators.operator import ChainedOperator, Output, TaskContext
-from engine.operators.operator_meters import ChainMeters, Meter, with_edges
+from engine.operators.operator_meters import ChainMeters, with_edges
 from engine.operators.registry import is_led, make_driver, make_operator, reads_below
 from engine.operators.task_inputs import TaskInput, with_rows_below
 from engine.operators.task_services import TaskServices

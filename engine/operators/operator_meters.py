@@ -3,10 +3,10 @@
     driver ─ Meter ─► operator ─ Meter ─► operator ─ Meter ─► TaskOutput
     feed:  source ─ Meter ─► operator ─ Meter ─► (taken by the driver)
 
-A Meter stands in front of an operator and counts batch by batch: rows, bytes, and how long ``process`` took, which has
-the time of everything behind it in it. An operator's own time is what it took, with its ``finish``, less what the next
-one took; the first one's is that of the driver, less waiting for input and what a feed took. Sending rows to other
-tasks is time of the task, and of no operator (``output_us``).
+A Meter (``meter.pyx``) stands in front of an operator and counts batch by batch: rows, bytes, and how long ``process``
+took, which has the time of everything behind it in it. An operator's own time is what it took, with its ``finish``,
+less what the next one took; the first one's is that of the driver, less waiting for input and what a feed took. Sending
+rows to other tasks is time of the task, and of no operator (``output_us``).
 
 Two looks at the clock a batch: nothing beside what a batch costs. Numbers that are read while the task runs are those
 of the batches that are through.
@@ -23,83 +23,14 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import msgspec
 
 from engine.graph.deployment import OperatorCounters
-from engine.records.arrow_batch import batch_bytes
+from engine.operators.meter import Meter
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from engine.exchange.sorted_partition import KeptRuns
     from engine.graph.operator_descriptor import OperatorDescriptor
-    from engine.memory.segment import MemorySegment
-    from engine.operators.operator import Output, RowsOutput
-    from engine.operators.sort_exchange import RunsOutput
+    from engine.operators.operator import Output
     from engine.operators.spill_accounts import SpillAccounts
-    from engine.partitions.partition_router import PartitionRouter
 
 T = TypeVar("T")
-
-
-class Meter:
-    """Takes what an operator, or the end of a chain, is sent, and counts it; otherwise it is like that one."""
-
-    __slots__ = ("_inner", "busy_ns", "bytes", "rows")
-
-    def __init__(self, inner: Output) -> None:
-        self._inner = inner
-        self.rows = 0
-        self.bytes = 0
-        self.busy_ns = 0
-
-    @property
-    def takes_pages(self) -> bool:
-        """Whether pages of rows need not become batches."""
-        return self._inner.takes_pages
-
-    @property
-    def router(self) -> PartitionRouter | None:
-        """The ``PartitionRouter`` that takes rows of pages before they become batches."""
-        return self._inner.router
-
-    @property
-    def compact_columns(self) -> frozenset[str]:
-        """Columns that may come as codes, or as narrow decimals."""
-        return self._inner.compact_columns
-
-    @property
-    def is_satisfied(self) -> bool:
-        """Whether nothing more is needed."""
-        return self._inner.is_satisfied
-
-    @property
-    def rows_in(self) -> int:
-        """Rows that one that works on rows has taken."""
-        return cast("RowsOutput", self._inner).rows_in
-
-    def process(self, batch: pa.RecordBatch) -> None:
-        """Pass on a batch."""
-        self.rows += batch.num_rows
-        self.bytes += batch_bytes(batch)
-        began = perf_counter_ns()
-        self._inner.process(batch)
-        self.busy_ns += perf_counter_ns() - began
-
-    def process_page(self, segment: MemorySegment, size_bytes: int) -> None:
-        """Pass on a page of rows; its reader counts its rows."""
-        began = perf_counter_ns()
-        cast("RowsOutput", self._inner).process_page(segment, size_bytes)
-        self.busy_ns += perf_counter_ns() - began
-
-    def process_rows(self, rows: bytearray) -> None:
-        """Pass on rows that are larger than a page."""
-        began = perf_counter_ns()
-        cast("RowsOutput", self._inner).process_rows(rows)
-        self.busy_ns += perf_counter_ns() - began
-
-    def keep_runs(self, runs: KeptRuns) -> None:
-        """Pass on sorted runs."""
-        began = perf_counter_ns()
-        cast("RunsOutput", self._inner).keep_runs(runs)
-        self.busy_ns += perf_counter_ns() - began
 
 
 class Stopwatch:

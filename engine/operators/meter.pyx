@@ -1,0 +1,77 @@
+"""Meter: rows, bytes and time of what an operator, or the end of a chain, is sent; otherwise it is like that one.
+
+    operator ─► Meter.process(batch) ─► the next operator        a call of the next one, and two looks at the clock
+
+It stands in front of each operator (``operator_meters``) and is passed by every batch, so it is no Python frame.
+
+Held by: tests/operators/test_operator_meters.py
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from engine.exchange.monitor cimport monotonic_ns
+from engine.records.arrow_batch import batch_bytes
+
+
+@cython.final
+cdef class Meter:
+    """See the module's text. Thread: counts in the task's, may be read from any."""
+
+    cdef object _inner
+    cdef readonly int64_t rows, bytes, busy_ns
+
+    def __init__(self, inner not None):
+        self._inner = inner
+
+    @property
+    def takes_pages(self):
+        """Whether pages of rows need not become batches."""
+        return self._inner.takes_pages
+
+    @property
+    def router(self):
+        """The ``PartitionRouter`` that takes rows of pages before they become batches."""
+        return self._inner.router
+
+    @property
+    def compact_columns(self):
+        """Columns that may come as codes, or as narrow decimals."""
+        return self._inner.compact_columns
+
+    @property
+    def is_satisfied(self):
+        """Whether nothing more is needed."""
+        return self._inner.is_satisfied
+
+    @property
+    def rows_in(self):
+        """Rows that one that works on rows has taken."""
+        return self._inner.rows_in
+
+    def process(self, batch not None):
+        """Pass on a batch."""
+        cdef int64_t began
+        self.rows += batch.num_rows
+        self.bytes += batch_bytes(batch)
+        began = monotonic_ns()
+        self._inner.process(batch)
+        self.busy_ns += monotonic_ns() - began
+
+    def process_page(self, segment not None, int64_t size_bytes):
+        """Pass on a page of rows; its reader counts its rows."""
+        cdef int64_t began = monotonic_ns()
+        self._inner.process_page(segment, size_bytes)
+        self.busy_ns += monotonic_ns() - began
+
+    def process_rows(self, rows not None):
+        """Pass on rows that are larger than a page."""
+        cdef int64_t began = monotonic_ns()
+        self._inner.process_rows(rows)
+        self.busy_ns += monotonic_ns() - began
+
+    def keep_runs(self, runs not None):
+        """Pass on sorted runs."""
+        cdef int64_t began = monotonic_ns()
+        self._inner.keep_runs(runs)
+        self.busy_ns += monotonic_ns() - began

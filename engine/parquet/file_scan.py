@@ -385,6 +385,7 @@ class FileScan:
         """Close the file, and hold nothing for it."""
         for group in list(self._ahead):
             self.drop_ahead(group)
+        self._look = None
         self._memory.let_go()
         self._file.close()
 

@@ -128,6 +128,8 @@ class InputGate:
             # Most elements are there already: for these there is no wait.
             channel_index = self._ready.pop_channel(0) if self._are_all_reading else TIMED_OUT
             if channel_index == TIMED_OUT:
+                if timeout_ms == 0 and self._are_all_reading:
+                    return NOTHING_YET
                 if deadline_ms is None and timeout_ms >= 0:
                     deadline_ms = self._now_ms() + timeout_ms
                 channel_index = self._wait(deadline_ms)

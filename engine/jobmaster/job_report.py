@@ -126,6 +126,7 @@ class JobReport:
             self.exceptions.failures,
             self._job.configuration,
             stores=self._stores,
+            planned=self._job.planned,
         )
 
     @property

@@ -9,7 +9,7 @@ job_routes.py          submit, cancel, follow jobs
 job_detail_routes.py   a job in detail
 vertex_routes.py       its vertices, subtasks and attempts; back pressure, sampled on request
 job_log_routes.py      log files of a job
-status_pages.py        pages for people (job_page.py, process_pages.py; html.py, plan_drawing.py, quantities.py)
+status_pages.py        pages for people (process_pages.py; the page of a job is that of its profile, engine.profile)
 prometheus_routes.py   metrics for Prometheus
 openapi.py             the description of all this
 streaming_routes.py    what exists only for streams, refused by name

@@ -1,6 +1,7 @@
 """One job in detail, and the numbers of several together.
 
 GET /jobs/{job_id}     and /status /config /exceptions /plan /execution-result /accumulators /metrics
+                       and /profile: everything about its run in one document (engine.profile)
 GET /jobs/metrics      names of all; with ?get=a,b aggregates over all jobs, or those of ?jobs=
 """
 
@@ -13,6 +14,7 @@ from engine.config.secret_keys import shown_settings
 from engine.errors import JobNotFoundError
 from engine.gateways.job_details import JobDetails, RequestJobDetails, RequestJobExceptions
 from engine.gateways.messages import ListJobs, RequestJobStatus
+from engine.profile.profile_making import profile_of
 from engine.rest.job_details import job_details
 from engine.rest.job_document import (
     accumulators,
@@ -70,6 +72,7 @@ def job_detail_routes(services: RestServices) -> tuple[Route, ...]:
         (f"{_JOB}/execution-result", of_job(lambda job, _: result_document(job))),
         (f"{_JOB}/accumulators", of_job(_accumulators_document)),
         (f"{_JOB}/metrics", metrics),
+        (f"{_JOB}/profile", of_job(profile_of)),
     )
     return tuple(Route("GET", path, handler, Access.OPEN_GET) for path, handler in table)
 

@@ -1,7 +1,7 @@
 """Pages for people, made here and not in the browser: they need no script and load nothing from anywhere.
 
 GET /                               slots, TaskManagers, jobs
-GET /jobs/{job_id}/page             a job (job_page.py)
+GET /jobs/{job_id}/page             a job (engine.profile)
 GET /jobs/{job_id}/log-files        the log files of its attempts
 GET /taskmanagers/{taskmanager_id}/page, /jobmanager/page      a process (process_pages.py)
 
@@ -10,17 +10,20 @@ A page of something that still changes reloads itself every few seconds. Errors 
 
 from __future__ import annotations
 
+from engine.gateways.job_queue import WaitingJob, waiting_text
 from engine.gateways.messages import JobList, JobOverview, ListJobs, ListTaskExecutors, TaskExecutorList
+from engine.profile.page_view import View
+from engine.profile.profile_making import profile_of
+from engine.profile.profile_page import profile_page
 from engine.rest.cluster_routes import overview_document
-from engine.rest.html import Html, cards, link, page, state_badge, table, tag
 from engine.rest.job_details import job_details
 from engine.rest.job_document import ENDED_JOB_STATES, duration_ms
 from engine.rest.job_log_routes import job_log_files
-from engine.rest.job_page import View, job_page, waiting_badge
 from engine.rest.process_pages import job_manager_page, log_files_page, task_manager_page
-from engine.rest.quantities import bytes_text, duration_text, time_text
 from engine.rest.services import RestServices, explained, job_id_of, number_of
 from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, HttpResponse, Route
+from engine.shown_pages import Html, cards, join, link, page, state_badge, table, tag
+from engine.shown_quantities import bytes_text, duration_text, time_text
 
 _REFRESH_S = 3
 _JOBS_SHOWN = 200
@@ -46,8 +49,10 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
     async def job(request: HttpRequest) -> HttpResponse:
         details = await job_details(services, request)
         vertex = int(number_of(request, "vertex", -1, _VERTICES_MAX))
-        view = View(vertex if vertex >= 0 else None, request.query.get("refresh") != "off", not services.is_history)
-        return _html(job_page(details, services.clock.wall_ms(), view))
+        opened = vertex if vertex >= 0 else None
+        refreshes = request.query.get("refresh") != "off"
+        view = View(f"/jobs/{details.job_id}", not services.is_history, opened, refreshes)
+        return _html(profile_page(profile_of(details, services.clock.wall_ms()), view))
 
     async def log_files(request: HttpRequest) -> HttpResponse:
         job_id = job_id_of(request)
@@ -69,7 +74,12 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
     return tuple(Route("GET", path, _with_error_page(handler), Access.OPEN_GET) for path, handler in pages)
 
 
-def _html(content: Html, status: int = 200) -> HttpResponse:
+def _waiting_badge(waiting: WaitingJob) -> Html:
+    """Return the badge of a waiting job, with its place in the queue for slots."""
+    return join((state_badge("WAITING"), " ", tag("span", waiting_text(waiting), class_="quiet")))
+
+
+def _html(content: str, status: int = 200) -> HttpResponse:
     return HttpResponse(status, content.encode(), content_type="text/html; charset=utf-8", headers=_HEADERS)
 
 
@@ -153,7 +163,7 @@ def _jobs_table(jobs: list[JobOverview], now_ms: int) -> Html:
     rows = (
         (
             link(f"/jobs/{job.job_id}/page", job.name or "(no name)"),
-            state_badge(job.status) if job.waiting is None else waiting_badge(job.waiting),
+            state_badge(job.status) if job.waiting is None else _waiting_badge(job.waiting),
             f"{job.tasks.get('FINISHED', 0)} of {sum(job.tasks.values())}" if job.tasks else "",
             time_text(job.start_ms),
             duration_text(duration_ms(job.start_ms, job.end_ms, now_ms)),

@@ -208,6 +208,8 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     pruned_groups: int = 0
     #: number of rows that a scan dropped since a join has no partner for them, or a top-n better ones
     filtered_rows: int = 0
+    #: bytes that it spilled before they were compressed: as large as they were in pages
+    spilled_raw_bytes: int = 0
 
 
 class TaskCounters(msgspec.Struct, frozen=True):

@@ -22,8 +22,10 @@ _ROWS_MIN = 10_000
 _SPILLED_MIN_BYTES = 1 << 20
 #: files from which on their number can be a cause, and the mean size below which it is
 _FILES_MIN, _FILE_BYTES = 50, 1 << 20
-#: factor by which rows in pages may be larger than they were as Arrow batches
-_IN_PAGES = 1.3
+#: factors for what operators keep beside rows: pointers of sorts, tables of hashes
+_ROOM_OF_SORTS, _ROOM = 1.2, 1.7
+#: part of a slot that an operator gets beside others, at least
+_PART_OF_SLOT = 1 / 3
 _MB = 1_000_000
 #: part of the time after a bad estimate that it explains at most: another plan may have been no better
 _OF_ESTIMATE = 0.25
@@ -96,24 +98,37 @@ def spilling(job: JobProfile) -> Iterator[Finding]:
             times = operator.spilled_bytes / max(1, operator.bytes_in)
             lost_ms = max(waited_ms, operator.time_ms_most * min(0.7, times))
             amount = f"{times_text(times)} times its input" if times >= 1 else f"{times:.0%} of its input"
-            each = " in each subtask" if vertex.parallelism > 1 else ""
             text = (
                 f"{name_of(operator)} spilled {amount} ({size_text(operator.spilled_bytes)}): "
-                f"{size_text(more_memory(operator))} more memory{each} would avoid it"
+                f"{size_text(more_memory(job, place, operator))} more memory in each slot would avoid it"
             )
             advice = "Set taskmanager.memory.process.size or .managed.size higher, or run it in more subtasks."
             yield Finding(f"{text}; about {of_job(lost_ms, job)}", lost_ms, place, advice)
 
 
-def more_memory(operator: OperatorProfile) -> int:
-    """Return the bytes of pages that the subtask which spilled most would have needed beside those it had.
+def more_memory(job: JobProfile, place: int, operator: OperatorProfile) -> int:
+    """Return the bytes of pages that each slot would have needed beside those that it had.
 
-    A sort or an aggregate holds at most its input, a join at most what it spilled, both in pages.
+    With these what the subtask that spilled most has spilled would have stayed in its pages. Rows that were spilled
+    several times are counted so often, and a slot is divided by weights that another plan may have otherwise: the
+    number is larger than need be, for it is to be enough.
     """
-    needed = operator.spilled_input_bytes - operator.spilled_pages_bytes / _IN_PAGES
-    if operator.kind in _JOINS or needed <= 0:
-        needed = operator.spilled_bytes_most
-    return max(_MB, -(-round(needed * _IN_PAGES) // _MB) * _MB)
+    room = _ROOM_OF_SORTS if "sort" in operator.kind or "runs" in operator.kind else _ROOM
+    part = _PART_OF_SLOT if _is_beside_others(job, place, operator) else 1.0
+    return max(_MB, -(-round(operator.spilled_raw_bytes_most * room / part) // _MB) * _MB)
+
+
+def _is_beside_others(job: JobProfile, place: int, operator: OperatorProfile) -> bool:
+    """Whether other operators with pages run in its slot: in vertices that no stored result parts from its own."""
+    together, before = {place}, 0
+    while len(together) > before:
+        before = len(together)
+        for reader, vertex in enumerate(job.vertices):
+            joined = {each.source for each in vertex.inputs if not each.is_stored}
+            if reader in together or joined & together:
+                together |= {reader, *joined}
+    others = (each for vertex in sorted(together) for each in job.vertices[vertex].operators if each is not operator)
+    return any(each.managed_bytes for each in others)
 
 
 def bad_estimate(job: JobProfile) -> Iterator[Finding]:
@@ -150,7 +165,8 @@ def cross_join(job: JobProfile) -> Iterator[Finding]:
             sides = [each.rows for each in vertex.inputs]
             pairs = f" ({' × '.join(rows_in_short(rows) for rows in sides)})" if len(sides) == 2 else ""
             lost_ms = max(operator.time_ms_most, spread_of(vertex, "time").most)
-            text = f"{name_of(operator)} is a cross join: every row meets every row{pairs}, "
+            said = "" if operator.name.startswith("cross join") else " is a cross join"
+            text = f"{name_of(operator)}{said}: every row meets every row{pairs}, "
             advice = "Give the join a key that is equal on both sides; a condition alone is tried on every pair."
             yield Finding(
                 f"{text}{rows_in_short(operator.rows_out)} rows come out; {of_job(lost_ms, job)}",

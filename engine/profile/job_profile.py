@@ -108,10 +108,8 @@ class OperatorProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     managed_bytes: int = 0
     managed_bytes_peak: int = 0
     spilled_bytes: int = 0
-    #: bytes that the subtask which spilled most has spilled, has taken in, and had of pages
-    spilled_bytes_most: int = 0
-    spilled_input_bytes: int = 0
-    spilled_pages_bytes: int = 0
+    #: bytes that the subtask which spilled most has spilled, as large as they were in pages
+    spilled_raw_bytes_most: int = 0
     pruned_groups: int = 0
     filtered_rows: int = 0
     #: user's function and where it is written

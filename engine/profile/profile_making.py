@@ -138,7 +138,6 @@ def _operators(vertex: VertexDetails, planned: Planned) -> tuple[OperatorProfile
 
 def _operator(total: OperatorCounters, each: list[OperatorCounters], planned: Planned) -> OperatorProfile:
     step = planned.get((total.node_id, total.name), PlannedStep(total.node_id, total.name, ""))
-    largest = max(each, key=lambda one: one.spilled_bytes)
     return OperatorProfile(
         total.name,
         step.kind,
@@ -156,9 +155,7 @@ def _operator(total: OperatorCounters, each: list[OperatorCounters], planned: Pl
         total.managed_bytes,
         total.managed_bytes_peak,
         total.spilled_bytes,
-        largest.spilled_bytes,
-        largest.bytes_in if largest.spilled_bytes else 0,
-        largest.managed_bytes if largest.spilled_bytes else 0,
+        max(one.spilled_raw_bytes for one in each),
         total.pruned_groups,
         total.filtered_rows,
         step.function,

@@ -21,6 +21,7 @@ _LEFT, _WIDTH, _LANE, _BAR, _HEAD = 40, 1000, 13, 10, 24
 _LANES, _LANES_OF_ONE, _LANES_LEAST = 300, 24, 2
 _TICKS = 5
 _AXIS = 18
+_NAME_CHARACTERS = 100
 #: least width of a part that is drawn
 _SEEN = 0.3
 
@@ -88,7 +89,10 @@ def _vertex(job: JobProfile, place: int, vertex: VertexProfile, y: int, lanes: i
 
     longest = sorted(of_subtasks, key=lambda subtask: (-length(subtask), subtask))[:lanes]
     rest = len(of_subtasks) - len(longest)
-    name = chain_text(vertex.name) + (f" (the {len(longest)} longest of {len(of_subtasks)})" if rest else "")
+    whole = chain_text(vertex.name)
+    name = (whole if len(whole) <= _NAME_CHARACTERS else f"{whole[: _NAME_CHARACTERS - 1]}…") + (
+        f" (the {len(longest)} longest of {len(of_subtasks)})" if rest else ""
+    )
     drawn = [tag("a", tag("text", name, x=_LEFT, y=y + 16, class_="name"), href=f"#v{place}")]
     y += _HEAD
     for subtask in sorted(longest):

@@ -36,9 +36,9 @@ def _told(failed: FailureProfile) -> str:
 def restarts(job: JobProfile) -> Iterator[Finding]:
     """Find attempts that failed and were made again."""
     prior = [each for vertex in job.vertices for each in _prior(vertex)]
-    lost_ms = length(span for each in prior if (span := _span(each, job)) is not None)
     if not prior:
         return
+    lost_ms = max(_begun_again_after_ms(vertex, job) for vertex in job.vertices)
     failed = [each for each in job.failures if each.task_manager or each.task]
     cause = failed[-1] if failed else job.failures[-1] if job.failures else None
     managers = {each.task_manager for each in prior if each.task_manager >= 0}
@@ -48,6 +48,13 @@ def restarts(job: JobProfile) -> Iterator[Finding]:
         named = cause.task_manager or next((job.task_managers[each] for each in sorted(managers)), "")
         what = f"TaskManager {named[:8]} was lost: {again}"
     yield Finding(f"{what}; {of_job(lost_ms, job)}", lost_ms, advice="See the failures below, and that process's log.")
+
+
+def _begun_again_after_ms(vertex: VertexProfile, job: JobProfile) -> int:
+    """Return the time from a subtask's first attempt to its latest: what was lost, and the wait for another slot."""
+    first = {each.subtask: each.scheduled_ms for each in reversed(vertex.attempts) if each.scheduled_ms >= 0}
+    latest = {each.subtask: each.scheduled_ms if each.scheduled_ms >= 0 else job.duration_ms for each in vertex.current}
+    return max((latest[subtask] - first[subtask] for subtask in first), default=0)
 
 
 def is_lost_process(failed: FailureProfile) -> bool:

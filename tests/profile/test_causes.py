@@ -75,11 +75,10 @@ def test_a_slow_function_is_named_with_its_line():
 
 def test_spilling_is_told_with_the_memory_that_would_avoid_it():
     sort = OperatorProfile("sort by k", "sort", bytes_in=1_000_000_000, spilled_bytes=3_000_000_000, time_ms=58_000,
-                           time_ms_most=58_000, spilled_bytes_most=3_000_000_000, spilled_input_bytes=1_000_000_000,
-                           spilled_pages_bytes=788_000_000)  # fmt: skip
+                           time_ms_most=58_000, spilled_raw_bytes_most=426_000_000)  # fmt: skip
     (cause, *_) = job(vertex([sort], attempts({"spilled_bytes": 3_000_000_000}))).causes
     assert cause.kind == "spilling"
-    assert cause.text.startswith("sort by k spilled 3 times its input (3 GB): 512 MB more memory would avoid it")
+    assert cause.text.startswith("sort by k spilled 3 times its input (3 GB): 512 MB more memory in each slot would")
     little = replace(sort, spilled_bytes=1000)
     assert "spilling" not in {each.kind for each in job(vertex([little], attempts({"spilled_bytes": 1000}))).causes}
 
@@ -141,7 +140,7 @@ def test_a_lost_task_manager_is_told_with_what_had_to_be_made_again():
     lost = FailureProfile(30_000, "TaskExecutorLostError", "no heartbeat for 3 s", "scan (1/1)", MANAGER)
     (cause, *_) = job(vertex([scan], made), failures=(lost,)).causes
     assert cause.kind == "restarts"
-    assert cause.text == "TaskManager cdcdcdcd was lost: 1 attempt of tasks had to be made again; 30.0 s of 58.0 s"
+    assert cause.text == "TaskManager cdcdcdcd was lost: 1 attempt of tasks had to be made again; 31.0 s of 58.0 s"
     other = replace(lost, type_name="OSError", message="disk")
     assert "after OSError: disk" in job(vertex([scan], made), failures=(other,)).causes[0].text
 

@@ -47,7 +47,7 @@ RULES: dict[str, Row] = {
     "slow disk": Row(wait_rules.slow_source, 0.2),
     "spilling": Row(cause_rules.spilling),
     "bad estimate": Row(cause_rules.bad_estimate, 0.05),
-    "busy processors": Row(wait_rules.busy_processors, 0.25, 0.6),
+    "busy processors": Row(wait_rules.busy_processors, 0.25, 0.3),
 }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from engine.profile.finding import Finding, file_name, name_of, of_job, rows_in_short, times_text
 from engine.profile.job_profile import JobProfile, OperatorProfile, Spread, VertexProfile
 from engine.profile.spreads import spread_of
-from engine.profile.time_parts import own_ms, time_parts
+from engine.profile.time_parts import own_ms
 from engine.shown_sizes import size_text
 
 #: ratio of an estimate and what happened, either way, above which it is bad
@@ -91,7 +91,7 @@ def slow_function(job: JobProfile) -> Iterator[Finding]:
 def spilling(job: JobProfile) -> Iterator[Finding]:
     """Find operators that spilled, and the memory that would have avoided it."""
     for place, vertex in enumerate(job.vertices):
-        waited_ms = max((time_parts(each, job.duration_ms).get("spill", 0) for each in vertex.current), default=0)
+        waited_ms = vertex.parts_most.get("spill", 0)
         for operator in vertex.operators:
             if operator.spilled_bytes < max(_SPILLED_MIN_BYTES, 0.1 * operator.bytes_in):
                 continue
@@ -141,7 +141,8 @@ def bad_estimate(job: JobProfile) -> Iterator[Finding]:
             if any(each.kind == "limit" for each in vertex.operators) and operator.expected_rows > operator.rows_out:
                 continue  # nothing more was wanted
             after_ms = sum(spread_of(each, "time").most for each in job.vertices[place:])
-            expected = f"{rows_in_short(operator.expected_rows)} rows expected ({operator.origin})"
+            origin = f" ({operator.origin})" if operator.origin else ""
+            expected = f"{rows_in_short(operator.expected_rows)} rows expected{origin}"
             text = f"estimate off by {times_text(ratio)} at {name_of(operator)}: {expected}, "
             advice = "Say the size or give statistics of the source (see the guide on sources), or a hint at the join."
             yield Finding(f"{text}{rows_in_short(operator.rows_out)} came", after_ms * _OF_ESTIMATE, place, advice)

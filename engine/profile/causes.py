@@ -20,7 +20,7 @@ from engine.profile import cause_rules, wait_rules
 from engine.profile.finding import Finding, name_of, of_job
 from engine.profile.job_profile import Cause, JobProfile
 from engine.profile.spreads import spread_of
-from engine.profile.time_parts import PARTS, total_parts
+from engine.profile.time_parts import PARTS
 
 Rule = Callable[[JobProfile], Iterable[Finding]]
 
@@ -75,8 +75,7 @@ def _most_of_the_time(job: JobProfile) -> tuple[Cause, ...]:
         return ()
     place, vertex = longest
     operator = max(vertex.operators, key=lambda each: each.time_ms)
-    parts = total_parts(vertex.current, job.duration_ms)
-    part = max(("work", "function", "processor"), key=lambda name: parts.get(name, 0))
+    part = max(("work", "function", "processor"), key=lambda name: vertex.parts.get(name, 0))
     took_ms = spread_of(vertex, "time").most
     text = f"nothing stands out: {name_of(operator)} took the longest, {of_job(took_ms, job)} ({PARTS[part]})"
     return (Cause("longest", text, min(1.0, took_ms / max(1, job.duration_ms)), place),)

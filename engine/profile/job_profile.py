@@ -152,6 +152,9 @@ class VertexProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: tuple[AttemptProfile, ...] = ()
     #: one for each number that is told; see ``spreads.py``
     spreads: tuple[Spread, ...] = ()
+    #: parts of the time of all attempts, in ms (``time_parts.py``), and the most that a subtask's latest attempt has
+    parts: dict[str, int] = {}
+    parts_most: dict[str, int] = {}
 
     @property
     def current(self) -> tuple[AttemptProfile, ...]:

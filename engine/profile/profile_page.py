@@ -22,7 +22,8 @@ from engine.shown_pages import Html, cards, join, link, page, state_badge, table
 from engine.shown_quantities import chain_text, count_text, duration_text, time_text
 from engine.shown_sizes import size_text
 
-_REFRESH_S = 3
+#: seconds after which a page loads itself again, and one more for so many subtasks: a page of many takes long to make
+_REFRESH_S, _SUBTASKS_A_SECOND = 3, 2000
 _OTHERS = 4
 #: policy of a page that is opened as a file, as strict as what servers send with it
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -93,7 +94,7 @@ def profile_page(job: JobProfile, view: View = _ALONE) -> ProfilePage:
         tag("p", link("/", "← all jobs")) if view.job else "",
         tag("h1", job.name or "(no name)", " ", *_state(job)),
         tag("div", tag("code", job.job_id), f" started {time_text(job.started_at_ms)}", class_="quiet"),
-        _refreshing(view) if view.job and not job.has_ended else "",
+        _refreshing(job, view) if view.job and not job.has_ended else "",
         _found(job),
         _numbers(job),
         _failures(job),
@@ -114,7 +115,7 @@ def profile_page(job: JobProfile, view: View = _ALONE) -> ProfilePage:
         _section("Counted by functions", _counters(job)),
         _settings(job),
         _further(job, view),
-        refresh_s=_REFRESH_S if view.refreshes and view.job and not job.has_ended else None,
+        refresh_s=_refresh_s(job) if view.refreshes and view.job and not job.has_ended else None,
         style=_STYLE,
         policy=_POLICY,
     )
@@ -131,9 +132,13 @@ def _section(title: str, content: Html) -> Html:
     return join((tag("h2", title), content)) if content else Html("")
 
 
-def _refreshing(view: View) -> Html:
+def _refresh_s(job: JobProfile) -> int:
+    return _REFRESH_S + sum(vertex.parallelism for vertex in job.vertices) // _SUBTASKS_A_SECOND
+
+
+def _refreshing(job: JobProfile, view: View) -> Html:
     address = view.address(view.opened, refreshes=not view.refreshes)
-    does = f"loads itself again every {_REFRESH_S} s" if view.refreshes else "stands still"
+    does = f"loads itself again every {_refresh_s(job)} s" if view.refreshes else "stands still"
     again = link(address, "stop" if view.refreshes else "begin again")
     return tag("div", f"This page {does}: ", again, class_="quiet")
 
@@ -161,7 +166,10 @@ def _numbers(job: JobProfile) -> Html:
     requests = sum(store.requests for store in job.stores)
     shown = [
         ("duration", duration_text(job.duration_ms)),
-        ("subtasks finished", f"{sum(each.state == 'FINISHED' for each in current)} of {len(current)}"),
+        (
+            "subtasks finished",
+            f"{count_text(sum(each.state == 'FINISHED' for each in current))} of {count_text(len(current))}",
+        ),
         ("spilled", size_text(sum(each.spilled_bytes for each in current))),
         ("restarted attempts", count_text(again)),
     ]

@@ -1,4 +1,4 @@
-"""Spreads: least, median and largest of a number over the subtasks of a vertex.
+"""Spreads: least, median and largest of a number over the subtasks of a vertex; and the parts of their time together.
 
 A number is uneven when the largest is more than three times the median, and large enough to matter.
 
@@ -13,7 +13,7 @@ from statistics import median
 import msgspec
 
 from engine.profile.job_profile import AttemptProfile, Spread, VertexProfile
-from engine.profile.time_parts import own_ms
+from engine.profile.time_parts import PARTS, own_ms, time_parts
 
 #: ratio of the largest to the median above which a number is uneven
 UNEVEN = 3.0
@@ -32,13 +32,30 @@ _TIME_MIN_MS = 100
 
 
 def with_spreads(vertex: VertexProfile, now_ms: int) -> VertexProfile:
-    """Return a vertex with the spreads of its subtasks; of numbers that are 0 everywhere there is none."""
-    begun = [attempt for attempt in vertex.current if attempt.running_ms >= 0]
+    """Return a vertex with the spreads of its subtasks and the parts of their time; of what is 0 there is none."""
+    current = vertex.current
+    vertex = _with_parts(vertex, {(each.subtask, each.attempt) for each in current}, now_ms)
+    begun = [attempt for attempt in current if attempt.running_ms >= 0]
     if not begun:
         return vertex
     numbers = (("time", lambda attempt: own_ms(attempt, now_ms), _TIME_MIN_MS), *_NUMBERS)
     found = (_spread(name, begun, take, least) for name, take, least in numbers)
     return msgspec.structs.replace(vertex, spreads=tuple(each for each in found if each.most))
+
+
+def _with_parts(vertex: VertexProfile, latest: set[tuple[int, int]], now_ms: int) -> VertexProfile:
+    totals, most = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
+    for attempt in vertex.attempts:
+        is_latest = (attempt.subtask, attempt.attempt) in latest
+        for name, size in time_parts(attempt, now_ms).items():
+            totals[name] += size
+            if is_latest and size > most[name]:
+                most[name] = size
+    return msgspec.structs.replace(
+        vertex,
+        parts={name: size for name, size in totals.items() if size},
+        parts_most={name: size for name, size in most.items() if size},
+    )
 
 
 def spread_of(vertex: VertexProfile, name: str) -> Spread:

@@ -14,10 +14,10 @@ Held by: tests/profile/test_job_profile.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from engine.profile.job_profile import AttemptProfile
 
+#: parts in which an attempt waits for what is outside
+OUTSIDE = ("spill", "store", "disk")
 #: parts of an attempt's time in the order in which they are shown, and what they are called
 PARTS = {
     "slot": "waited for a slot",
@@ -57,12 +57,6 @@ def time_parts(attempt: AttemptProfile, now_ms: int) -> dict[str, int]:
     return {name: parts[name] for name in PARTS if parts.get(name, 0) > 0}
 
 
-def waited_ms(attempt: AttemptProfile, now_ms: int) -> int:
-    """Return the time that an attempt waited for what is outside: a disk, a store."""
-    parts = time_parts(attempt, now_ms)
-    return sum(parts.get(name, 0) for name in ("spill", "store", "disk"))
-
-
 def _end(attempt: AttemptProfile, now_ms: int) -> int:
     return attempt.end_ms if attempt.end_ms >= 0 else now_ms
 
@@ -87,12 +81,3 @@ def _inside(attempt: AttemptProfile, now_ms: int) -> dict[str, int]:
         left -= parts[name]
     parts["spill" if attempt.spilled_bytes else "store" if attempt.requests else "disk"] = left
     return parts
-
-
-def total_parts(attempts: Iterable[AttemptProfile], now_ms: int) -> dict[str, int]:
-    """Return the sums of the parts of several attempts."""
-    totals = dict.fromkeys(PARTS, 0)
-    for attempt in attempts:
-        for name, size in time_parts(attempt, now_ms).items():
-            totals[name] += size
-    return {name: size for name, size in totals.items() if size}

@@ -12,13 +12,13 @@ Held by: tests/profile/test_profile_page.py
 from __future__ import annotations
 
 from engine.profile.job_profile import AttemptProfile, JobProfile, VertexProfile
-from engine.profile.time_parts import PARTS, time_parts, total_parts
+from engine.profile.time_parts import PARTS, time_parts
 from engine.shown_pages import Html, join, scrolled, tag
 from engine.shown_quantities import chain_text, duration_text
 
 _LEFT, _WIDTH, _LANE, _BAR, _HEAD = 40, 1000, 13, 10, 24
 #: lanes of all vertices together, and of one
-_LANES, _LANES_OF_ONE, _LANES_LEAST = 300, 24, 2
+_LANES, _LANES_OF_ONE, _LANES_LEAST = 240, 24, 2
 _TICKS = 5
 _AXIS = 18
 _NAME_CHARACTERS = 100
@@ -57,7 +57,8 @@ def _begins(attempt: AttemptProfile) -> bool:
 
 
 def _legend(job: JobProfile) -> Html:
-    totals = total_parts((each for vertex in job.vertices for each in vertex.attempts), job.duration_ms)
+    summed = ((name, sum(vertex.parts.get(name, 0) for vertex in job.vertices)) for name in PARTS)
+    totals = {name: size for name, size in summed if size}
     whole = sum(totals.values()) or 1
     keys = [
         tag("li", tag("i", class_=f"p-{name}"), f"{PARTS[name]} ", tag("b", f"{size / whole:.0%}"))
@@ -85,7 +86,8 @@ def _vertex(job: JobProfile, place: int, vertex: VertexProfile, y: int, lanes: i
         of_subtasks.setdefault(attempt.subtask, []).append(attempt)
 
     def length(subtask: int) -> int:
-        return sum(sum(time_parts(each, job.duration_ms).values()) for each in of_subtasks[subtask])
+        first, last = of_subtasks[subtask][0], of_subtasks[subtask][-1]
+        return (last.end_ms if last.end_ms >= 0 else job.duration_ms) - max(0, first.ready_ms)
 
     longest = sorted(of_subtasks, key=lambda subtask: (-length(subtask), subtask))[:lanes]
     rest = len(of_subtasks) - len(longest)

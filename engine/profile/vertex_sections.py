@@ -20,7 +20,7 @@ from engine.shown_quantities import chain_text, count_text, duration_text
 from engine.shown_sizes import size_text
 
 #: subtasks that are listed of all vertices together, and of one
-_LISTED, _LISTED_OF_ONE, _LISTED_LEAST = 400, 200, 3
+_LISTED, _LISTED_OF_ONE, _LISTED_LEAST = 300, 200, 3
 _CAUSE_CHARACTERS = 160
 _COUNTS = ("rows in", "rows out")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from engine.profile.finding import Finding, name_of, of_job, rows_in_short
 from engine.profile.job_profile import AttemptProfile, FailureProfile, JobProfile, VertexProfile
-from engine.profile.time_parts import time_parts, waited_ms
+from engine.profile.time_parts import OUTSIDE
 from engine.shown_sizes import size_text
 
 _CHARACTERS = 200
@@ -79,7 +79,7 @@ def slots(job: JobProfile) -> Iterator[Finding]:
     if nothing_ms > 0:
         yield Finding(f"waited for slots: nothing of it ran for {of_job(nothing_ms, job)}", nothing_ms, -1, advice)
     for place, vertex in enumerate(job.vertices):
-        waited = max((time_parts(each, job.duration_ms).get("slot", 0) for each in vertex.current), default=0)
+        waited = vertex.parts_most.get("slot", 0)
         at_once = most_at_once(span for each in vertex.current if (span := _span(each, job)) is not None)
         if waited > nothing_ms and 0 < at_once < len(vertex.current):
             name = vertex.name if not vertex.operators else name_of(vertex.operators[0])
@@ -91,7 +91,7 @@ def slots(job: JobProfile) -> Iterator[Finding]:
 def busy_processors(job: JobProfile) -> Iterator[Finding]:
     """Find tasks that were ready to run and had no processor."""
     for place, vertex in enumerate(job.vertices):
-        lost_ms = max((time_parts(each, job.duration_ms).get("processor", 0) for each in vertex.current), default=0)
+        lost_ms = vertex.parts_most.get("processor", 0)
         if vertex.operators:
             longest = max(vertex.operators, key=lambda each: each.time_ms)
             text = f"{name_of(longest)} was ready and had no processor: {of_job(lost_ms, job)}"
@@ -102,7 +102,7 @@ def busy_processors(job: JobProfile) -> Iterator[Finding]:
 def slow_source(job: JobProfile) -> Iterator[Finding]:
     """Find sources and sinks that wait for their disks."""
     for place, vertex in enumerate(job.vertices):
-        lost_ms = _outside_ms(vertex, job)
+        lost_ms = _outside_ms(vertex)
         ends = [each for each in vertex.operators if each.kind in ("source", "sink")]
         if not ends or _requests(vertex) or any(each.spilled_bytes for each in vertex.operators):
             continue
@@ -117,7 +117,7 @@ def slow_source(job: JobProfile) -> Iterator[Finding]:
 def slow_store(job: JobProfile) -> Iterator[Finding]:
     """Find tasks that wait for the answers of a store."""
     for place, vertex in enumerate(job.vertices):
-        requests, lost_ms = _requests(vertex), _outside_ms(vertex, job)
+        requests, lost_ms = _requests(vertex), _outside_ms(vertex)
         if not requests or not vertex.operators:
             continue
         end = next((each for each in vertex.operators if each.kind in ("source", "sink")), vertex.operators[0])
@@ -133,8 +133,8 @@ def _requests(vertex: VertexProfile) -> int:
     return sum(each.requests for each in vertex.current)
 
 
-def _outside_ms(vertex: VertexProfile, job: JobProfile) -> int:
-    return max((waited_ms(each, job.duration_ms) for each in vertex.current), default=0)
+def _outside_ms(vertex: VertexProfile) -> int:
+    return sum(vertex.parts_most.get(name, 0) for name in OUTSIDE)
 
 
 def _prior(vertex: VertexProfile) -> list[AttemptProfile]:

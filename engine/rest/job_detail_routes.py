@@ -7,6 +7,7 @@ GET /jobs/metrics      names of all; with ?get=a,b aggregates over all jobs, or 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 
@@ -51,6 +52,10 @@ def job_detail_routes(services: RestServices) -> tuple[Route, ...]:
         known = await services.ask_dispatcher(RequestJobExceptions(job_id_of(request)))
         return answer(exceptions_document(known.failures, is_truncated=known.is_truncated, limit=limit))
 
+    async def profile(request: HttpRequest) -> HttpResponse:
+        details, now_ms = await job_details(services, request), services.clock.wall_ms()
+        return await asyncio.to_thread(lambda: answer(profile_of(details, now_ms)))
+
     async def metrics(request: HttpRequest) -> HttpResponse:
         return metrics_answer(request, _job_metrics(await job_details(services, request), services.clock.wall_ms()))
 
@@ -72,7 +77,7 @@ def job_detail_routes(services: RestServices) -> tuple[Route, ...]:
         (f"{_JOB}/execution-result", of_job(lambda job, _: result_document(job))),
         (f"{_JOB}/accumulators", of_job(_accumulators_document)),
         (f"{_JOB}/metrics", metrics),
-        (f"{_JOB}/profile", of_job(profile_of)),
+        (f"{_JOB}/profile", profile),
     )
     return tuple(Route("GET", path, handler, Access.OPEN_GET) for path, handler in table)
 

@@ -10,6 +10,8 @@ A page of something that still changes reloads itself every few seconds. Errors 
 
 from __future__ import annotations
 
+import asyncio
+
 from engine.gateways.job_queue import WaitingJob, waiting_text
 from engine.gateways.messages import JobList, JobOverview, ListJobs, ListTaskExecutors, TaskExecutorList
 from engine.profile.page_view import View
@@ -52,7 +54,9 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
         opened = vertex if vertex >= 0 else None
         refreshes = request.query.get("refresh") != "off"
         view = View(f"/jobs/{details.job_id}", not services.is_history, opened, refreshes)
-        return _html(profile_page(profile_of(details, services.clock.wall_ms()), view))
+        now_ms = services.clock.wall_ms()
+        # Of a hundred thousand subtasks it takes seconds, in which this process has more to do.
+        return _html(await asyncio.to_thread(lambda: profile_page(profile_of(details, now_ms), view)))
 
     async def log_files(request: HttpRequest) -> HttpResponse:
         job_id = job_id_of(request)

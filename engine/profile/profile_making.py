@@ -10,6 +10,7 @@ Held by: tests/profile/test_job_profile.py
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -72,19 +73,27 @@ class _Moments:
         self.managers = managers
         self.positions = {vertex.id: position for position, vertex in enumerate(job.vertices)}
         self.vertices = {vertex.id: vertex for vertex in job.vertices}
+        self._ends = {
+            vertex.id: sorted(each.end_ms for each in (*vertex.subtasks, *vertex.prior)) for vertex in job.vertices
+        }
+        self._failures = sorted(each.time_ms for each in job.failures)
 
     def since_start(self, time_ms: int) -> int:
         """Return a time since the job began; -1 when there is none."""
         return -1 if time_ms < 0 else max(0, time_ms - self.start_ms)
 
-    def ready_ms(self, vertex: VertexDetails) -> int:
-        """Return the time since 1970 at which what a vertex reads was there."""
-        ends = [self.start_ms]
-        for each in vertex.inputs:
-            source = self.vertices.get(each.vertex)
-            if source is not None and _is_stored(each):
-                ends.extend(attempt.end_ms for attempt in source.subtasks)
-        return max(ends)
+    def ready_ms(self, vertex: VertexDetails, attempt: AttemptDetails, begun_ms: int) -> int:
+        """Return the time since 1970 at which an attempt could have begun; ``begun_ms``: end of the one before it.
+
+        What is known are the last end of a task that it reads, and the last failure that made it necessary, before it
+        was given a slot.
+        """
+        scheduled_ms = attempt.timestamps_ms.get("SCHEDULED", self.start_ms + self.duration_ms)
+        sources = [self._ends[each.vertex] for each in vertex.inputs if _is_stored(each) and each.vertex in self._ends]
+        known = [*sources, self._failures] if attempt.attempt else sources
+        last = (times[place - 1] for times in known if (place := bisect_right(times, scheduled_ms)))
+        created_ms = attempt.timestamps_ms.get("CREATED", -1)
+        return max(self.start_ms, min(scheduled_ms, max(begun_ms, created_ms, *last, -1)))
 
 
 def _is_stored(read: InputDetails) -> bool:
@@ -97,8 +106,8 @@ def _task_managers(job: JobDetails) -> list[str]:
 
 
 def _vertex(vertex: VertexDetails, moments: _Moments, planned: Planned) -> VertexProfile:
-    ready_ms = moments.ready_ms(vertex)
     attempts = sorted((*vertex.prior, *vertex.subtasks), key=lambda each: (each.index, each.attempt))
+    ends = {(each.index, each.attempt + 1): each.end_ms for each in attempts}
     functions = {key for key, step in planned.items() if step.kind == "python"}
     return VertexProfile(
         vertex.name,
@@ -108,7 +117,15 @@ def _vertex(vertex: VertexDetails, moments: _Moments, planned: Planned) -> Verte
         moments.since_start(vertex.end_ms),
         tuple(_edge(each, moments, planned) for each in vertex.inputs if each.vertex in moments.positions),
         _operators(vertex, planned),
-        tuple(_attempt(each, ready_ms, moments, functions) for each in attempts),
+        tuple(
+            _attempt(
+                each,
+                moments.ready_ms(vertex, each, ends.get((each.index, each.attempt), -1)),
+                moments,
+                functions,
+            )
+            for each in attempts
+        ),
     )
 
 
@@ -181,7 +198,7 @@ def _attempt(
         attempt.state,
         attempt.attempt,
         moments.managers.get(attempt.task_manager, -1),
-        moments.since_start(max(ready_ms, reached.get("CREATED", -1))),
+        moments.since_start(ready_ms),
         moments.since_start(reached.get("SCHEDULED", -1)),
         moments.since_start(deployed_ms),
         moments.since_start(running_ms),

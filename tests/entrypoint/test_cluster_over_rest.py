@@ -54,6 +54,8 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     assert "registers" in text("/jobmanager/log") and executor["id"] in text(f"/taskmanagers/{executor['id']}/log")
     assert json.loads(text("/overview"))["managed-bytes-per-slot"] > 0
     page = text(f"/jobs/{job_id}/page")
+    profile = json.loads(text(f"/jobs/{job_id}/profile"))
+    assert profile["causes"] and all(vertex["operators"] for vertex in profile["vertices"])
     assert installation.run("jobmanager", "stop").returncode == 0
     assert installation.run("jobmanager", "start").returncode == 0
     again = json.loads(text(f"/jobs/{job_id}"))
@@ -64,6 +66,7 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     started = installation.run("historyserver", "start", "-D", f"historyserver.web.port={port}")
     assert started.returncode == 0, started.stderr + started.stdout
     assert json.loads(text(f"/jobs/{job_id}", port))["vertices"] == job["vertices"]
+    assert json.loads(text(f"/jobs/{job_id}/profile", port)) == profile
     past = text(f"/jobs/{job_id}/page", port)
     assert job_id in past and "FINISHED" in past and job_id in text("/", port)
     assert "/taskmanagers/" in page and "/taskmanagers/" not in past + text("/", port)

@@ -44,6 +44,7 @@ svg rect.cause { stroke: var(--bad); stroke-width: 3.5; } svg rect.rail, svg rec
 svg rect.rail { fill: var(--line); } svg rect.part { fill: var(--mark); } svg g.off path { stroke: var(--bad);
   stroke-width: 2.5; } svg g.off text { fill: var(--bad); font-weight: 600; } svg a:focus-visible rect:first-of-type {
   stroke: var(--mark); stroke-width: 4; } svg path.tick { stroke: var(--line); } svg.time rect { stroke: none; }
+svg.time rect.failed { fill: none; stroke: var(--bad); stroke-width: 2.5; }
 svg .label { paint-order: stroke; stroke: var(--back); stroke-width: 3px; }
 .parts { display: flex; height: 14px; margin: 8px 0; border-radius: 4px; overflow: hidden; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; margin: 0 0 8px; padding: 0; }

@@ -4,7 +4,8 @@
                     2 │░░█████▒▒▒               │
 
 A bar is as long as the attempt, from the moment at which it could have begun. What is before it runs is where it was;
-the parts of the run are sums, one after the other. Of a vertex with many subtasks the longest are shown.
+the parts of the run are sums, one after the other. The bar of an attempt that failed has a red frame. Of a vertex with
+many subtasks the longest are shown.
 
 Held by: tests/profile/test_profile_page.py
 """
@@ -119,5 +120,6 @@ def _bar(job: JobProfile, attempt: AttemptProfile, y: int) -> Html:
             drawn.append(tag("rect", x=f"{x:.4g}", y=y, width=f"{width:.3g}", height=_BAR, class_=f"p-{name}"))
         x += width
     if attempt.state == "FAILED":
-        drawn.append(tag("text", "✕", x=f"{x:.4g}", y=y + 9, class_="bad"))
+        width = sum(parts.values()) * scale
+        drawn.append(tag("rect", x=f"{x - width:.4g}", y=y, width=f"{width:.4g}", height=_BAR, class_="failed"))
     return tag("g", *drawn)

@@ -72,6 +72,15 @@ def test_a_page_that_stands_alone_has_no_links_but_to_places_on_it_and_may_load_
     assert not re.search(r"https?:|url[(]|@import", page)
 
 
+def test_an_attempt_that_failed_has_a_frame_in_the_timeline_and_waits_are_named():
+    page = job_page(job())
+    outline = Outline(page)
+    assert sum(attributes.get("class") == "failed" for _, attributes in outline.tags) == 1
+    for named in ("waited for input", "waited for room in buffers", "work"):
+        assert named in outline.text
+    assert "subtask 2, attempt 2, running: " in outline.text
+
+
 def test_what_fails_while_a_job_is_cancelled_did_not_go_wrong():
     cancelled = job(status="CANCELED")
     for at_ms, is_shown in ((4000, False), (6000, True)):

@@ -6,7 +6,7 @@ from engine.api.results import format_table
 from engine.cli.cluster_jobs import show_status
 from engine.client.failure_text import failure_text
 from engine.gateways.failure_info import failure_info
-from engine.rest.html import tag
+from engine.shown_pages import tag
 from engine.shown_text import shown, shown_line
 
 BAD = "a\x1b]0;title\x07\0\x9b31m\u202eb\ud800c"

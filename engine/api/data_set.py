@@ -194,7 +194,8 @@ class DataSet(RowCalls, FunctionalCalls, OutputCalls):
         logical: the operators as the program says them, before they are lowered and optimized.
         analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
         bytes, its own time, pages, what it spilled, processor time of its function.
-        format: "text", "html" for notebooks, or "json" with analyze.
+        format: "text", "html", or "json" with analyze. With analyze "html" is the page of the job, whole, which a
+        notebook shows and a file keeps: the cause of the time in one sentence, the plan, attempts over time.
         """
         if format not in ("text", "html", "json"):
             raise PlanError(f"explain(format={format!r}): choose text, html, or json with analyze=True")
@@ -202,10 +203,7 @@ class DataSet(RowCalls, FunctionalCalls, OutputCalls):
             raise NotYetSupportedError("explain(format='json') without analyze=True; choose text")
         if logical and analyze:
             raise PlanError("explain(logical=True, analyze=True): choose one; what runs is the optimized plan")
-        if logical:
-            plan = self._environment.explain_said(self._node)
-        elif analyze:
-            plan = self._environment.analyze_node(self._node, as_json=format == "json")
-        else:
-            plan = self._environment.explain_node(self._node)
+        if analyze:
+            return self._environment.analyze_node(self._node, form=format)
+        plan = self._environment.explain_said(self._node) if logical else self._environment.explain_node(self._node)
         return folded_html("plan", plan, is_open=True) if format == "html" else plan

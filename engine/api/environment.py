@@ -443,14 +443,14 @@ class Environment(SourceCalls, HasOtherNames):
         plan = prepared(build_plan(with_cached(sinks), _script_name()))
         return explain_plan(plan, self._target, self._configuration, self.parallelism)
 
-    def analyze_node(self, node: LogicalNode, *, as_json: bool) -> str:
+    def analyze_node(self, node: LogicalNode, *, form: str) -> str:
         """Run what a node needs, keep nothing of it, and return its plan beside what its operators did."""
         folder = self.new_folder("result")
         sinks = [LogicalNode(Sink(SinkSpec("discard", os.fspath(folder))), (node,), node.schema)]
         name = f"{_script_name()} (analyze)"
         try:
             plan, result = self._planned_and_run(sinks, name)
-            return analyzed_plan(plan, result, self._target, self._configuration, self.parallelism, as_json=as_json)
+            return analyzed_plan(plan, result, self._target, self._configuration, self.parallelism, form=form)
         finally:
             with uninterrupted():
                 shutil.rmtree(folder, ignore_errors=True)

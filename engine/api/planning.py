@@ -5,7 +5,7 @@ Held by: tests/api/test_environment.py
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -24,11 +24,16 @@ from engine.errors import NotYetSupportedError, PlanError
 from engine.formats.registry import sink_format_of
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan, Sink
+from engine.ids import JobId
 from engine.lowering.logical_node import LogicalNode
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from engine.shown_html import folded_html
+
+if TYPE_CHECKING:
+    from engine.profile.job_profile import JobProfile
 
 
 @runtime_checkable
@@ -40,17 +45,31 @@ class OptimizingExecutor(Protocol):
         ...
 
 
+@runtime_checkable
+class ProfilingExecutor(Protocol):
+    """An executor that knows the whole run of a job that it has run."""
+
+    def job_profile(self, job_id: JobId, configuration: Configuration) -> JobProfile:
+        """Return the profile of a job."""
+        ...
+
+
 def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:
     """Return the explained plan as text."""
     return explain(optimize(plan, _settings(plan, target, configuration, parallelism)))
 
 
 def analyzed_plan(
-    plan: Plan, result: JobResult, target: str, configuration: Configuration, parallelism: int, *, as_json: bool
+    plan: Plan, result: JobResult, target: str, configuration: Configuration, parallelism: int, *, form: str
 ) -> str:
-    """Return a plan beside what its operators did."""
+    """Return a plan beside what its operators did: as "text", as "json", or as "html", the page of the job."""
     if not result.vertices:
         raise PlanError("explain(analyze=True) needs the end of the job: submit without -d")
+    executor = executor_of(target)
+    if form == "html" and isinstance(executor, ProfilingExecutor):
+        from engine.profile.profile_page import profile_page
+
+        return profile_page(executor.job_profile(JobId(result.job_id), configuration))
     from engine.optimizer.analysis import analysis_text, analyze
 
     vertices = result.vertices
@@ -62,7 +81,10 @@ def analyzed_plan(
         (*result.splits, *(decision.text for decision in result.decisions)),
         result.stores,
     )
-    return msgspec.json.encode(analysis).decode() if as_json else analysis_text(analysis)
+    if form == "json":
+        return msgspec.json.encode(analysis).decode()
+    text = analysis_text(analysis)
+    return folded_html("plan", text, is_open=True) if form == "html" else text
 
 
 def _settings(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> OptimizerSettings:

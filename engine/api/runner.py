@@ -72,6 +72,6 @@ class Runner(Protocol):
         """Return the explained plan of a node."""
         ...
 
-    def analyze_node(self, node: LogicalNode, *, as_json: bool) -> str:
+    def analyze_node(self, node: LogicalNode, *, form: str) -> str:
         """Run what a node needs, and return the plan beside what its operators did."""
         ...

@@ -21,6 +21,7 @@ from typing import NoReturn, TypeAlias
 from engine import __version__
 from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, list_jobs, show_logs, show_status
 from engine.cli.config_show import show_config
+from engine.cli.job_report import write_report
 from engine.cli.job_trace import write_trace
 from engine.cli.run_script import report_error
 from engine.cli.sql_statements import add_sql_arguments
@@ -179,6 +180,7 @@ def _add_cluster_commands(jobs: _Actions) -> None:
         ("cancel", "cancel a job and wait for its end", cancel_job),
         ("logs", "list or print the log files of a job's tasks", show_logs),
         ("trace", "write the run of a job as a trace that Perfetto opens", write_trace),
+        ("report", "write the profile of a job as one page: what its time went into", write_report),
     ):
         acting = _add_action(jobs, action, text)
         acting.add_argument("job_id", metavar="ID", help="32 digits 0-9 and a-f, as job list prints them")
@@ -186,6 +188,8 @@ def _add_cluster_commands(jobs: _Actions) -> None:
             acting.add_argument("file", nargs="?", metavar="FILE", help="print this file; without it, list the files")
         if action == "trace":
             acting.add_argument("file", nargs="?", metavar="FILE", help="write it there; default: standard output")
+        if action == "report":
+            acting.add_argument("-o", "--output", metavar="FILE", help="write it there; default: standard output")
         add_cluster_arguments(acting)
         acting.set_defaults(run=asking(command))
 

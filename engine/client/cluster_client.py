@@ -28,7 +28,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -41,6 +41,9 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 from engine.rpc.program import PROGRAM_HEADER, Program
+
+if TYPE_CHECKING:
+    from engine.profile.job_profile import JobProfile
 
 T = TypeVar("T")
 
@@ -174,6 +177,12 @@ class ClusterClient:
     def document(self, path: str) -> Any:
         """Return the JSON of any GET."""
         return msgspec.json.decode(self._ask("GET", path)[1])
+
+    def profile(self, job_id: JobId) -> JobProfile:
+        """Return everything about a job's run in one document."""
+        from engine.profile.job_profile import JobProfile
+
+        return self._get(f"/jobs/{job_id}/profile", JobProfile)
 
     def text(self, path: str) -> str:
         """Return the text of any GET."""

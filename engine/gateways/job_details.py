@@ -16,6 +16,7 @@ import msgspec
 
 from engine.gateways.job_queue import WaitingJob
 from engine.graph.deployment import FailureInfo, TaskCounters
+from engine.graph.planned_step import PlannedStep
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.ids import JobId
 from engine.rpc.request import Request
@@ -101,6 +102,8 @@ class JobDetails(msgspec.Struct, frozen=True):
     waiting: WaitingJob | None = None
     #: requests, bytes read and bytes written of the plan and of publication, by store
     stores: dict[str, tuple[int, int, int]] = {}
+    #: physical operators as they were planned
+    planned: tuple[PlannedStep, ...] = ()
 
 
 class RequestJobDetails(Request[JobDetails], frozen=True):

@@ -24,6 +24,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     task_wait.py            what a task that makes no progress waits for
     contiguous_runs.py      sizes cut into pieces as equal as possible
     job_graph.py            JobGraph: vertices of chained operators and the data sets between them
+    planned_step.py         what the planner expected of an operator
     chained_sources.py      sources that a join reads itself
     pipelined_regions.py    which vertices must run together, and in which order regions can run
     subpartition_share.py   which portion of one subpartition a consumer reads

@@ -208,6 +208,8 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     pruned_groups: int = 0
     #: number of rows that a scan dropped since a join has no partner for them, or a top-n better ones
     filtered_rows: int = 0
+    #: bytes that it spilled before they were compressed: as large as they were in pages
+    spilled_raw_bytes: int = 0
 
 
 class TaskCounters(msgspec.Struct, frozen=True):
@@ -241,6 +243,9 @@ class TaskCounters(msgspec.Struct, frozen=True):
     notes: dict[str, str] = {}
     #: requests, bytes read and bytes written, by scheme and bucket of the object store
     stores: dict[str, tuple[int, int, int]] = {}
+    #: time on a processor of the thread that runs the task, and time it was ready to run and had none; 0: unknown
+    cpu_us: int = 0
+    runnable_us: int = 0
 
 
 def store_totals(counts: Iterable[Mapping[str, tuple[int, int, int]]]) -> dict[str, tuple[int, int, int]]:
@@ -291,6 +296,16 @@ class FailureInfo(msgspec.Struct, frozen=True):
     details: str = ""
     #: result partition that could not be read: lost, damaged or out of reach
     partition: ResultPartitionId | None = None
+
+
+def failure_text(failure: FailureInfo) -> str:
+    """Return a failure as text: what it is in the first line, then the user's function, the row, the traceback."""
+    lines = [f"{failure.type_name}: {failure.message}"]
+    if failure.function:
+        lines.append(f"  in function {failure.function}")
+    if failure.row:
+        lines.append(f"  row: {failure.row}")
+    return "\n".join([*lines, failure.details]).rstrip()
 
 
 class TaskReport(msgspec.Struct, frozen=True):

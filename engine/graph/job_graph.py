@@ -25,6 +25,7 @@ import msgspec
 
 from engine.errors import PlanError
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator, SourceOperator
+from engine.graph.planned_step import PlannedStep
 from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
 from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
 from engine.graph.subpartition_share import SubpartitionShare, are_complete
@@ -116,6 +117,8 @@ class JobGraph(msgspec.Struct, frozen=True, dict=True):
     stores: dict[str, tuple[int, int, int]] = {}
     #: part of a slot's pages that its operators divide: libraries that it needs take the others
     page_share: float = 1.0
+    #: physical operators as they were planned, for the profile of the run
+    planned: tuple[PlannedStep, ...] = ()
 
     @cached_property
     def has_functions(self) -> bool:

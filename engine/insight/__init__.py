@@ -7,5 +7,6 @@ process_meter.py    ProcessMeter: these, and the numbers of a process's own part
 disk_watch.py       DiskWatch: free and used bytes of the disks of folders
 loop_lag.py         LoopLag: by how much the event loop is late
 cluster_events.py   ClusterEvents: ends of jobs, restarts, losses, counted
+processor_time.py   how long the thread of a task was on a processor
 process_insight.py  ProcessInsight: the endpoint that answers these questions
 """

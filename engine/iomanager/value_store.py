@@ -313,6 +313,11 @@ class CountedValues:
         #: bytes written by this task  # written by: its threads, one at a time
         self.spilled_bytes = 0
 
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes before they were compressed, which values are not."""
+        return self.spilled_bytes
+
     def find_value(self, value: memoryview, value_hash: int) -> value_stores.Place | None:
         """Find a value as ValueStore.find_value does."""
         return self._owner.find_value(value, value_hash)

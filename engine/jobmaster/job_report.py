@@ -138,6 +138,7 @@ class JobReport:
             self.exceptions.failures,
             self._job.configuration,
             stores=self._stores,
+            planned=self._job.planned,
         )
 
     @property

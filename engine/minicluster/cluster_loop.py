@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import sys
+import threading
 from typing import Final
 
 TURNS: Final = 16
@@ -50,3 +52,10 @@ def run_loop(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     loop.run_forever()
     loop.close()
+
+
+def place_of(thread: threading.Thread) -> str:
+    """Return the place of a thread in its code, for an error about one that does not answer."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    where = "" if frame is None else f" is at line {frame.f_lineno} of {frame.f_code.co_filename}"
+    return f"its thread{where or ' has ended'}"

@@ -3,6 +3,7 @@
     cluster = mini_cluster(settings, owner)        one for each distinct configuration
     release_mini_clusters(owner)                   the last owner's release closes it; at exit all are closed
     result = cluster.submit(job_graph, on_progress) ─► JobResult, or the error of the job       any thread, blocks
+    details = cluster.details(job_id)                                                         any thread
     cluster.cancel(job_id)                                                                    any thread
     cluster.close()
 
@@ -29,7 +30,6 @@ import concurrent.futures
 import contextlib
 import logging
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
@@ -52,6 +52,7 @@ from engine.config.options import (
     SLOTS,
 )
 from engine.errors import EngineError, JobNotFoundError
+from engine.gateways.job_details import JobDetails, RequestJobDetails
 from engine.gateways.job_queue import JobTurn, WaitingJob, WaitingReason
 from engine.gateways.messages import (
     MESSAGE_TYPES,
@@ -67,7 +68,7 @@ from engine.ids import JobId, ResourceId
 from engine.jobmaster.job_master_settings import job_master_settings, job_turn
 from engine.jobmaster.network_buffers import network_segments
 from engine.minicluster.cluster_components import ClusterComponents, ClusterResources, ClusterSettings
-from engine.minicluster.cluster_loop import cluster_loop, run_loop
+from engine.minicluster.cluster_loop import cluster_loop, place_of, run_loop
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
@@ -168,6 +169,10 @@ class MiniCluster:
                 raise job_error(outcome)
             return job_result(outcome)
 
+    def details(self, job_id: JobId) -> JobDetails:
+        """Return everything about a job that runs or has ended; JobNotFoundError for one that is not known any more."""
+        return self._call(self._details(job_id))
+
     def cancel(self, job_id: JobId) -> None:
         """Begin to cancel a job; one that is not known or has ended is left alone."""
         if self._loop is not None:
@@ -221,7 +226,7 @@ class MiniCluster:
             if answer.done():  # the coroutine's own
                 raise
             raise EngineError(
-                f"the embedded cluster did not {what} within {wait_s:g} s; {_place_of(self._thread)}, see its log"
+                f"the embedded cluster did not {what} within {wait_s:g} s; {place_of(self._thread)}, see its log"
             ) from None
 
     def _started_loop(self) -> asyncio.AbstractEventLoop:
@@ -289,6 +294,10 @@ class MiniCluster:
         except asyncio.CancelledError:
             self._check_failed()
             raise
+
+    async def _details(self, job_id: JobId) -> JobDetails:
+        assert self._components is not None, "a job has run, so the cluster is started"
+        return await self._answer(self._components, RequestJobDetails(job_id))
 
     async def _admit(self, job_graph: JobGraph, submission: object) -> ClusterComponents:
         """Wait until the job fits; make the slots fit the job when nothing else runs."""
@@ -437,12 +446,6 @@ class MiniCluster:
             await self._components.stop()
         async with self._job_ended:
             await self._job_ended.wait_for(lambda: not self._slots_of)
-
-
-def _place_of(thread: threading.Thread) -> str:
-    frame = sys._current_frames().get(thread.ident or 0)
-    where = "" if frame is None else f" is at line {frame.f_lineno} of {frame.f_code.co_filename}"
-    return f"its thread{where or ' has ended'}"
 
 
 class _Shared(msgspec.Struct):

@@ -39,6 +39,7 @@ from engine.graph.deployment import (
     TaskDeploymentDescriptor,
 )
 from engine.graph.task_wait import TaskWait
+from engine.insight.processor_time import ProcessorTime
 from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
 from engine.operators.meter import Meter
@@ -118,10 +119,11 @@ class BatchTask:
         self._driver: Driver | None = None
         self._feed: ChainedSource | None = None
         self._meters = ChainMeters(descriptor.chain, is_led(descriptor.chain[0]))
+        self._processor = ProcessorTime()
 
     def run(self) -> None:
         """Run the attempt to its end; raises what made it fail, or TaskCancelledError."""
-        with counted(self._context.store_traffic):
+        with counted(self._context.store_traffic), self._processor.of_this_thread():
             self._run()
 
     def _run(self) -> None:
@@ -163,6 +165,7 @@ class BatchTask:
         rows_out, bytes_out = self._given()
         idle_ns = sum(task_input.idle_ns for task_input in tuple(self._inputs.values()))
         blocked_ns = sum(partition.blocked_ns for partition in self._partitions)
+        processor_us = self._processor.times_us()
         return TaskCounters(
             rows_in=0 if driver is None else driver.rows_in,
             rows_out=rows_out,
@@ -182,6 +185,8 @@ class BatchTask:
             back_pressured_ms=blocked_ns // 1_000_000,
             idle_ms=(idle_ns + self._context.filter_wait_ns) // 1_000_000,
             output_us=max(0, self._meters.output_ns - blocked_ns) // 1000,
+            cpu_us=processor_us[0],
+            runnable_us=processor_us[1],
         )
 
     def _given(self) -> tuple[int, int]:

@@ -128,6 +128,7 @@ class ChainMeters:
                     function_us=0 if account is None else account.function_us,
                     managed_bytes=0 if account is None else account.managed_bytes,
                     managed_bytes_peak=0 if account is None else account.managed_bytes_peak,
+                    spilled_raw_bytes=0 if account is None else account.raw_bytes,
                 )
             )
         return tuple(found)

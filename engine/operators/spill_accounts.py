@@ -29,7 +29,7 @@ class SpillAccount:
         self._pools: tuple[PagePool, ...] = ()
         self._former_bytes = self._former_bytes_peak = 0
         self._spaces: tuple[SpillSpace | CountedValues, ...] = ()
-        self._handed_over_bytes = 0
+        self._handed_over_bytes = self._handed_over_raw_bytes = 0
 
     def add(self, space: SpillSpace | CountedValues) -> None:
         """Count what goes to one more space, or what the operator has in one of many."""
@@ -60,12 +60,18 @@ class SpillAccount:
         """Count no further what goes to a space that outlives the attempt."""
         if space in self._spaces:
             self._handed_over_bytes += space.spilled_bytes
+            self._handed_over_raw_bytes += space.raw_bytes
             self._spaces = tuple(each for each in self._spaces if each is not space)
 
     @property
     def spilled_bytes(self) -> int:
         """Bytes on disk so far."""
         return self._handed_over_bytes + sum(space.spilled_bytes for space in self._spaces)
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes of these before they were compressed: as large as the rows were in pages."""
+        return self._handed_over_raw_bytes + sum(space.raw_bytes for space in self._spaces)
 
 
 class SpillAccounts:

@@ -56,6 +56,7 @@ optimizer.
     memory_plan.py           the pages of operators in a slot; operators that would spill rows several times are
                              put into slots one after the other
     physical_plan.py         OptimizedPlan: physical nodes and channels
+    planned_steps.py         what was expected of each operator, for the profile of the run
     job_graph_generator.py   OptimizedPlan to JobGraph
     chaining.py              which channels become a call inside one task
     adaptive_facts.py        what the planner leaves behind for decisions at run time

@@ -124,7 +124,7 @@ def _costs_of(shippings: tuple[Shipping, Shipping]) -> Costs:
 
 def _heavy(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallelism: int) -> list[_Key]:
     """Return the keys with more than HEAVY_LOAD of a subtask's share, in rows or in rows and pairs, heaviest first."""
-    shares = _shares(sides[0], join.left_keys), _shares(sides[1], join.right_keys)
+    shares = key_shares(sides[0], join.left_keys), key_shares(sides[1], join.right_keys)
     left_light = _rows_of_light_key(sides[0], join.left_keys, shares[0])
     right_light = _rows_of_light_key(sides[1], join.right_keys, shares[1])
     keys = [
@@ -146,7 +146,7 @@ def _heavy(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallel
     return sorted((key for key in keys if loads[key] > least), key=lambda key: (-loads[key], key.text))
 
 
-def _shares(side: Estimates, names: tuple[str, ...]) -> dict[KeyText, float]:
+def key_shares(side: Estimates, names: tuple[str, ...]) -> dict[KeyText, float]:
     """Return the share of the rows of each heavy key, the heaviest KEYS_MAX; of several columns an estimate."""
     combined: dict[KeyText, float] = {(): 1.0}
     for name in names:
@@ -215,7 +215,7 @@ def _with_copies(side: Estimates, keys: list[_Key], index: int, parallelism: int
 def _shipping(
     names: tuple[str, ...], side: Estimates, arriving: Estimates, heavy: HeavyKeys, parallelism: int
 ) -> Shipping:
-    shares = _shares(side, names)
+    shares = key_shares(side, names)
     heaviest = max(
         (share for text, share in shares.items() if text not in (*heavy.spread, *heavy.replicated)), default=0.0
     )

@@ -21,6 +21,7 @@ from engine.ids import IntermediateDataSetId, JobId, JobVertexId
 from engine.optimizer.adaptive_facts import with_adaptive_facts
 from engine.optimizer.chaining import chains
 from engine.optimizer.physical_plan import OptimizedPlan, PhysicalNode
+from engine.optimizer.planned_steps import planned_steps
 
 
 def generate_job_graph(
@@ -34,7 +35,8 @@ def generate_job_graph(
     chained = chains(optimized.nodes)
     vertex_of = {node_id: JobVertexId(index) for index, chain in enumerate(chained) for node_id in chain}
     vertices = tuple(_vertex(optimized, chain, vertex_of) for chain in chained)
-    job_graph = JobGraph(job_id, name, vertices, encode_plan(optimized.original), dict(configuration or {}))
+    plan, steps = encode_plan(optimized.original), planned_steps(optimized)
+    job_graph = JobGraph(job_id, name, vertices, plan, dict(configuration or {}), planned=steps)
     job_graph = with_chained_sources(with_adaptive_facts(job_graph, optimized, chained))
     job_graph.validate()
     return job_graph

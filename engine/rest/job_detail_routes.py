@@ -1,11 +1,13 @@
 """One job in detail, and the numbers of several together.
 
 GET /jobs/{job_id}     and /status /config /exceptions /plan /execution-result /accumulators /metrics
+                       and /profile: everything about its run in one document (engine.profile)
 GET /jobs/metrics      names of all; with ?get=a,b aggregates over all jobs, or those of ?jobs=
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 
@@ -13,6 +15,7 @@ from engine.config.secret_keys import shown_settings
 from engine.errors import JobNotFoundError
 from engine.gateways.job_details import JobDetails, RequestJobDetails, RequestJobExceptions
 from engine.gateways.messages import ListJobs, RequestJobStatus
+from engine.profile.profile_making import profile_of
 from engine.rest.job_details import job_details
 from engine.rest.job_document import (
     accumulators,
@@ -49,6 +52,10 @@ def job_detail_routes(services: RestServices) -> tuple[Route, ...]:
         known = await services.ask_dispatcher(RequestJobExceptions(job_id_of(request)))
         return answer(exceptions_document(known.failures, is_truncated=known.is_truncated, limit=limit))
 
+    async def profile(request: HttpRequest) -> HttpResponse:
+        details, now_ms = await job_details(services, request), services.clock.wall_ms()
+        return await asyncio.to_thread(lambda: answer(profile_of(details, now_ms)))
+
     async def metrics(request: HttpRequest) -> HttpResponse:
         return metrics_answer(request, _job_metrics(await job_details(services, request), services.clock.wall_ms()))
 
@@ -70,6 +77,7 @@ def job_detail_routes(services: RestServices) -> tuple[Route, ...]:
         (f"{_JOB}/execution-result", of_job(lambda job, _: result_document(job))),
         (f"{_JOB}/accumulators", of_job(_accumulators_document)),
         (f"{_JOB}/metrics", metrics),
+        (f"{_JOB}/profile", profile),
     )
     return tuple(Route("GET", path, handler, Access.OPEN_GET) for path, handler in table)
 

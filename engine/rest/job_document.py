@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from engine.gateways.job_details import AttemptDetails, JobDetails, JobFailure, VertexDetails
 from engine.gateways.job_queue import WaitingJob, waiting_text
-from engine.graph.deployment import FailureInfo, store_totals
+from engine.graph.deployment import failure_text, store_totals
 
 #: job states in Flink's order
 JOB_STATES = (
@@ -203,11 +203,11 @@ def exceptions_document(failures: Iterable[JobFailure], *, is_truncated: bool, l
     root = shown[0] if shown else None
     truncated = is_truncated or len(listed) > len(shown)
     return {
-        "root-exception": None if root is None else stack_trace(root.failure),
+        "root-exception": None if root is None else failure_text(root.failure),
         "timestamp": None if root is None else root.time_ms,
         "all-exceptions": [
             {
-                "exception": stack_trace(each.failure),
+                "exception": failure_text(each.failure),
                 "task": each.failure.task,
                 "location": each.failure.task_manager,
                 "timestamp": each.time_ms,
@@ -220,7 +220,7 @@ def exceptions_document(failures: Iterable[JobFailure], *, is_truncated: bool, l
             "entries": [
                 {
                     "exceptionName": each.failure.type_name,
-                    "stacktrace": stack_trace(each.failure),
+                    "stacktrace": failure_text(each.failure),
                     "timestamp": each.time_ms,
                     "failureLabels": {"retryable": str(each.failure.retryable).lower()},
                     "taskName": each.failure.task or None,
@@ -236,16 +236,6 @@ def exceptions_document(failures: Iterable[JobFailure], *, is_truncated: bool, l
     }
 
 
-def stack_trace(failure: FailureInfo) -> str:
-    """Return a failure as text: what it is in the first line, then the user's function, the row, the traceback."""
-    lines = [f"{failure.type_name}: {failure.message}"]
-    if failure.function:
-        lines.append(f"  in function {failure.function}")
-    if failure.row:
-        lines.append(f"  row: {failure.row}")
-    return "\n".join([*lines, failure.details]).rstrip()
-
-
 def result_document(job: JobDetails) -> dict[str, object]:
     """Return ``/jobs/{job_id}/execution-result``."""
     if job.status not in ENDED_JOB_STATES:
@@ -253,7 +243,7 @@ def result_document(job: JobDetails) -> dict[str, object]:
     failed = job.failures[0].failure if job.status == "FAILED" and job.failures else None
     cause = None
     if failed is not None:
-        cause = {"class": failed.type_name, "stack-trace": stack_trace(failed), "serialized-throwable": ""}
+        cause = {"class": failed.type_name, "stack-trace": failure_text(failed), "serialized-throwable": ""}
     return {
         "status": {"id": "COMPLETED"},
         "job-execution-result": {

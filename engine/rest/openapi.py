@@ -60,6 +60,7 @@ _SUMMARIES = {
     "/outcome": "how a job ended; waits ?wait= seconds for that, then 202",
     "/exceptions": "failures, newest first",
     "/plan": "the plan of a job",
+    "/profile": "everything about the run of a job: expected and real, per operator and subtask, causes",
     "/execution-result": "the result of a job that has ended",
     "/accumulators": "counters of users' functions",
     "/vertices/{vertex_id}": "one vertex and its subtasks",

@@ -15,13 +15,13 @@ from engine.gateways.job_queue import waiting_text
 from engine.gateways.messages import JobOverview, TaskExecutorList, TaskExecutorOverview
 from engine.insight.disk_watch import DISK_FREE, DISK_USED
 from engine.rest.cluster_routes import overview_document
-from engine.rest.html import Html, cards, join, link, page, state_badge, table, tag
 from engine.rest.job_document import ENDED_JOB_STATES, duration_ms
 from engine.rest.job_progress import left_text, progress_of
 from engine.rest.overview_feed import Snapshot
 from engine.rest.overview_query import STATES, WITHIN, Chosen, OverviewQuery
 from engine.rest.overview_script import SCRIPT
-from engine.rest.quantities import bytes_text, count_text, duration_text, time_text
+from engine.shown_pages import Html, cards, join, link, page, state_badge, table, tag
+from engine.shown_quantities import bytes_text, count_text, duration_text, time_text
 
 _REFRESH_S = 3
 _STYLE = """

@@ -26,14 +26,14 @@ from engine.gateways.messages import TaskExecutorOverview
 from engine.gateways.protocol import protocol
 from engine.ids import JobId
 from engine.insight.thread_dump import thread_dump
-from engine.rest.html import Html, cards, link, page, table, tag
 from engine.rest.jobmanager_routes import config_document
-from engine.rest.quantities import bytes_text, count_text, duration_text, time_text
 from engine.rest.services import RestServices
 from engine.rest.taskmanager_routes import find_task_executor, insight_gateway
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.refusals import REFUSALS
 from engine.rpc.request import Request
+from engine.shown_pages import Html, cards, link, page, table, tag
+from engine.shown_quantities import bytes_text, count_text, duration_text, time_text
 
 R = TypeVar("R")
 

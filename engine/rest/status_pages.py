@@ -2,7 +2,7 @@
 
 GET /                               slots, jobs, TaskManagers, JobManagers (overview_page.py)
 GET /overview/events                the same as it changes (overview_feed.py)
-GET /jobs/{job_id}/page             a job (job_page.py)
+GET /jobs/{job_id}/page             a job (engine.profile)
 GET /jobs/{job_id}/log-files        the log files of its attempts
 GET /taskmanagers/{taskmanager_id}/page, /jobmanager/page      a process (process_pages.py)
 
@@ -12,13 +12,15 @@ hash, that needs no reload (overview_script.py). Errors are pages as well.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 
-from engine.rest.html import Html, link, page, tag
+from engine.profile.page_view import View
+from engine.profile.profile_making import profile_of
+from engine.profile.profile_page import profile_page
 from engine.rest.job_details import job_details
 from engine.rest.job_log_routes import job_log_files
-from engine.rest.job_page import View, job_page
 from engine.rest.overview_feed import EVENT_STREAM, OverviewFeed
 from engine.rest.overview_page import overview_page, overview_parts
 from engine.rest.overview_query import OverviewQuery
@@ -26,6 +28,7 @@ from engine.rest.overview_script import SCRIPT_HASH
 from engine.rest.process_pages import job_manager_page, log_files_page, task_manager_page
 from engine.rest.services import RestServices, explained, job_id_of, number_of
 from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, HttpResponse, Route
+from engine.shown_pages import link, page, tag
 
 _VERTICES_MAX = 1_000_000
 #: headers that forbid the page to load anything else
@@ -60,8 +63,12 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
     async def job(request: HttpRequest) -> HttpResponse:
         details = await job_details(services, request)
         vertex = int(number_of(request, "vertex", -1, _VERTICES_MAX))
-        view = View(vertex if vertex >= 0 else None, request.query.get("refresh") != "off", not services.is_history)
-        return _html(job_page(details, services.clock.wall_ms(), view))
+        opened = vertex if vertex >= 0 else None
+        refreshes = request.query.get("refresh") != "off"
+        view = View(f"/jobs/{details.job_id}", not services.is_history, opened, refreshes)
+        now_ms = services.clock.wall_ms()
+        # Of a hundred thousand subtasks it takes seconds, in which this process has more to do.
+        return _html(await asyncio.to_thread(lambda: profile_page(profile_of(details, now_ms), view)))
 
     async def log_files(request: HttpRequest) -> HttpResponse:
         job_id = job_id_of(request)
@@ -86,7 +93,7 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
     )
 
 
-def _html(content: Html, status: int = 200, headers: Mapping[str, str] = _HEADERS) -> HttpResponse:
+def _html(content: str, status: int = 200, headers: Mapping[str, str] = _HEADERS) -> HttpResponse:
     return HttpResponse(status, content.encode(), content_type="text/html; charset=utf-8", headers=headers)
 
 

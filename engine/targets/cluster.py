@@ -21,6 +21,7 @@ import time
 from collections.abc import Hashable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -55,6 +56,9 @@ from engine.targets.planned_job import (
 )
 from engine.targets.shipped_modules import shipped_modules
 from engine.taskexecutor.task_resources import configured_sizes
+
+if TYPE_CHECKING:
+    from engine.profile.job_profile import JobProfile
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +120,11 @@ class ClusterExecutor:
             return None
         job = job_again(kept, sink, self._conditions(configuration))
         return None if job is None else self._run(job, configuration)
+
+    def job_profile(self, job_id: JobId, configuration: Configuration) -> JobProfile:
+        """Return the profile of a job of the cluster."""
+        with closing(cluster_client(configuration, current_listener().on_waiting)) as client:
+            return client.profile(job_id)
 
     def _conditions(self, configuration: Configuration) -> Hashable:
         """Return the facts that a plan depends on beside its configuration."""

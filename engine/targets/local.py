@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,11 +22,13 @@ from engine.api.kept_jobs import KeptJob
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_listener import ProgressTeller
 from engine.client.job_result import JobResult
+from engine.clock import SystemClock
 from engine.config.loader import Configuration
 from engine.config.options import PARALLELISM_DEFAULT, RESTART_STRATEGY, SLOTS, SUBTASKS_PER_PROCESSOR
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.graph.source_spec import SinkSpec
+from engine.ids import JobId
 from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
 from engine.operators.registry import load_classes
 from engine.optimizer.explain import explain, summary
@@ -43,6 +46,9 @@ from engine.targets.planned_job import (
     run_to_end,
 )
 from engine.taskexecutor.task_resources import configured_sizes
+
+if TYPE_CHECKING:
+    from engine.profile.job_profile import JobProfile
 
 
 def _conditions(configuration: Configuration) -> Hashable:
@@ -99,6 +105,13 @@ class LocalExecutor:
         """Run a kept job, if processors and memory are as they were."""
         job = job_again(kept, sink, _conditions(configuration))
         return None if job is None else self._run(job, configuration)
+
+    def job_profile(self, job_id: JobId, configuration: Configuration) -> JobProfile:
+        """Return the profile of a job that this process has run."""
+        from engine.profile.profile_making import profile_of
+
+        details = mini_cluster(configuration.as_texts(), owner=configuration).details(job_id)
+        return profile_of(details, SystemClock().wall_ms())
 
     def _run(self, job: PlannedJob, configuration: Configuration) -> JobResult:
         load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.steps)

@@ -30,6 +30,8 @@ GENERATED = {
         "reference/dialects.md",
         "reference/openapi.json",
         "how-it-works/map.md",
+        "operating/skewed-job.html",
+        "operating/skewed-job.svg",
         "how-it-works/rooms.md",
         "changelog.md",
         "contributing.md",

@@ -73,6 +73,8 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
         assert f'drey_process_event_loop_lag_seconds{{process="{worker}"}}' in told
         assert f'drey_process_disk_free_bytes{{folder="{installation.log}",process="{worker}"}}' in told
         assert f'drey_process_managed_memory_bytes{{process="{worker}"}}' in told
+    profile = json.loads(text(f"/jobs/{job_id}/profile"))
+    assert profile["causes"] and all(vertex["operators"] for vertex in profile["vertices"])
     assert installation.run("jobmanager", "stop").returncode == 0
     assert installation.run("jobmanager", "start").returncode == 0
     again = json.loads(text(f"/jobs/{job_id}"))
@@ -83,6 +85,7 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     started = installation.run("historyserver", "start", "-D", f"historyserver.web.port={port}")
     assert started.returncode == 0, started.stderr + started.stdout
     assert json.loads(text(f"/jobs/{job_id}", port))["vertices"] == job["vertices"]
+    assert json.loads(text(f"/jobs/{job_id}/profile", port)) == profile
     past = text(f"/jobs/{job_id}/page", port)
     assert job_id in past and "FINISHED" in past and job_id in text("/", port)
     assert "/taskmanagers/" in page and "/taskmanagers/" not in past + text("/", port)

@@ -14,7 +14,7 @@ from engine.operators.spill_accounts import SpillAccounts
 
 def test_each_operator_has_its_own_bytes_and_memory_also_of_what_outlives_the_task():
     head, middle, tail = (SimpleNamespace(name=name) for name in ("join", "project", "sort"))
-    spaces = [SimpleNamespace(spilled_bytes=size) for size in (10, 20, 300)]
+    spaces = [SimpleNamespace(spilled_bytes=size, raw_bytes=3 * size) for size in (10, 20, 300)]
     accounts = SpillAccounts()
     accounts.of(tail).add(spaces[2])
     accounts.of(head).add(spaces[0])
@@ -24,10 +24,11 @@ def test_each_operator_has_its_own_bytes_and_memory_also_of_what_outlives_the_ta
     accounts.of(head).add_pool(other)
     for _ in range(2):
         assert [accounts.find(each).spilled_bytes for each in (head, tail)] == [30, 300]
+        assert [accounts.find(each).raw_bytes for each in (head, tail)] == [90, 900]
         assert [accounts.find(each).managed_bytes_peak for each in (head, tail)] == [200, 500]
         assert [accounts.find(each).managed_bytes for each in (head, tail)] == [800, 800]
         accounts.hand_over(pool, spaces[2])
-        spaces[2].spilled_bytes, pool.pages_peak = 900, 9
+        spaces[2].spilled_bytes, spaces[2].raw_bytes, pool.pages_peak = 900, 2000, 9
     assert accounts.find(middle) is None
 
 

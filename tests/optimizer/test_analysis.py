@@ -96,7 +96,7 @@ def test_a_data_set_is_run_and_nothing_of_it_stays(tmp_path, how):
 def test_a_job_that_nobody_waited_for_has_nothing_to_tell():
     handed_over = JobResult("0" * 32, "job", "CREATED", 0, ())
     with pytest.raises(PlanError, match="submit without -d"):
-        analyzed_plan(planned().plan, handed_over, "local", configuration_from_texts({}), 1, as_json=False)
+        analyzed_plan(planned().plan, handed_over, "local", configuration_from_texts({}), 1, form="text")
 
 
 def test_formats_that_are_not_there_are_refused_before_anything_runs():

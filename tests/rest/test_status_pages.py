@@ -3,58 +3,26 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 from msgspec.structs import replace
 
-from engine.gateways.job_details import InputDetails
 from engine.gateways.job_queue import WaitingJob, WaitingReason
 from engine.insight.log_folder import LogFolder
-from engine.rest.html import page as whole_page
-from engine.rest.html import tag
-from engine.rest.job_page import View, job_page
 from engine.rest.overview_page import overview_page
 from engine.rest.overview_query import OverviewQuery
-from engine.rest.plan_drawing import plan_drawing
+from engine.shown_pages import page as whole_page
+from engine.shown_pages import tag
 from tests.jobmaster.job_graphs import job_graph
 from tests.rest.details import NASTY, job
+from tests.rest.outline import Outline, contrast, job_page
 from tests.rest.overview import job as listed_job
 from tests.rest.overview import snapshot
 from tests.rest.rest_world import scenario
 
-VOID = {"meta", "br", "input"}
-
-
-class Outline(HTMLParser):
-    """Checks that tags are closed in order, and collects text and names of tags."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.names: set[str] = set()
-        self.text = ""
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, name, attributes):
-        self.names.add(name)
-        self.tags.append((name, dict(attributes)))
-        assert not any(key.startswith("on") for key, _ in attributes)
-        if name not in VOID:
-            self.open.append(name)
-
-    def handle_endtag(self, name):
-        assert self.open.pop() == name
-
-    def handle_data(self, data):
-        self.text += data
-
 
 def test_a_job_whose_name_is_a_script_is_shown_and_not_run():
-    page = job_page(job(NASTY), 11_000)
+    page = job_page(job(NASTY))
     outline = Outline(page)
     assert "script" not in outline.names and NASTY in outline.text
     assert "<script" not in page.lower()
@@ -62,30 +30,6 @@ def test_a_job_whose_name_is_a_script_is_shown_and_not_run():
 
 def test_attributes_are_escaped_as_well():
     assert tag("a", "x", href='"><b>') == '<a href="&quot;&gt;&lt;b&gt;">x</a>'
-
-
-def test_the_page_of_a_job_shows_subtasks_plan_and_failures():
-    outline = Outline(job_page(job(), 11_000))
-    for text in (
-        "RUNNING",
-        "1 of 3",
-        "subtasks finished",
-        "2.0 KB",
-        "9.0 MB",
-        "70.0 MB",
-        "join",
-        "hash",
-        "attempt 2",
-        "ValueError",
-        "restarted",
-    ):
-        assert text in outline.text
-    assert "svg" in outline.names
-
-
-def test_a_page_loads_itself_again_only_while_something_goes_on():
-    assert 'http-equiv="refresh"' in job_page(job(), 11_000)
-    assert 'http-equiv="refresh"' not in job_page(job(status="FAILED"), 11_000)
 
 
 def test_pages_are_served_and_may_load_nothing():
@@ -101,38 +45,6 @@ def test_pages_are_served_and_may_load_nothing():
     scenario(body)
 
 
-def test_what_is_open_and_whether_a_page_loads_itself_again_stand_in_its_address():
-    """A page that loads itself again would close what a person has opened."""
-
-    def opened(view):
-        tags = Outline(job_page(job(), 11_000, view)).tags
-        return [attributes["id"] for name, attributes in tags if name == "details" and "id" in attributes
-                and "open" in attributes]  # fmt: skip
-
-    assert opened(View()) == []
-    assert opened(View(vertex=1)) == ["v1"]
-    running = job_page(job(), 11_000, View(vertex=1))
-    assert 'href="?vertex=0#v0"' in running and 'href="?vertex=1&amp;refresh=off"' in running
-    still = job_page(job(), 11_000, View(vertex=1, refreshes=False))
-    assert 'http-equiv="refresh"' not in still
-    assert 'href="?vertex=0&amp;refresh=off#v0"' in still and 'href="?vertex=1"' in still
-
-
-def test_a_failed_attempt_shows_its_cause_and_a_history_links_to_no_process():
-    shown = job_page(job(), 11_000)
-    assert Outline(shown).text.count(f"ValueError: {NASTY}") >= 2, "in the list of failures and beside the attempt"
-    assert "/taskmanagers/" in shown and "log-files" in shown and ".log" in shown
-    past = job_page(job(status="FAILED"), 11_000, View(has_processes=False))
-    assert "/taskmanagers/" not in past and "log-files" not in past and ".log" not in past
-
-
-def test_what_fails_while_a_job_is_cancelled_did_not_go_wrong():
-    cancelled = job(status="CANCELED")
-    for at_ms, is_shown in ((4000, False), (6000, True)):
-        details = replace(cancelled, timestamps_ms={**cancelled.timestamps_ms, "CANCELLING": at_ms})
-        assert ("What went wrong" in job_page(details, 11_000)) == is_shown
-
-
 def test_tables_have_captions_and_heads_and_can_be_scrolled_with_the_keyboard():
     for shown in (job_page(job(), 11_000), overview_page(snapshot(), OverviewQuery())):
         tags = Outline(shown).tags
@@ -143,20 +55,6 @@ def test_tables_have_captions_and_heads_and_can_be_scrolled_with_the_keyboard():
         regions = [attributes for name, attributes in tags if attributes.get("role") == "region"]
         assert len(regions) >= names.count("table")
         assert all(attributes["aria-label"] and attributes["tabindex"] == "0" for attributes in regions)
-
-
-def contrast(one, other):
-    """Return the contrast of two colours as WCAG has it."""
-
-    def luminance(colour):
-        digits = colour.removeprefix("#")
-        digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
-        parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (bright + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -171,22 +69,6 @@ def test_text_and_lines_stand_out_in_both_schemes(scheme):
         assert contrast(colours[line], colours["back"]) >= 3, line
     badges = re.findall(r"\.(?:state|[A-Z]{5,}) {[^}]*background: (#\w+)", style)
     assert len(badges) >= 6 and all(contrast(badge, "#fff") >= 4.5 for badge in badges)
-
-
-def test_a_source_stands_right_before_what_reads_it_first():
-    details = job()
-    scan, join = details.vertices
-    last = replace(
-        join,
-        id="f" * 32,
-        inputs=(InputDetails(join.id, "HASH", "BLOCKING"), InputDetails("e" * 32, "BROADCAST", "BLOCKING")),
-    )
-    late = replace(scan, id="e" * 32)
-    drawn = plan_drawing(replace(details, vertices=(scan, join, late, last)))
-    boxes = [(int(attributes["x"]), int(attributes["y"])) for name, attributes in Outline(drawn).tags if name == "rect"]
-    at_scan, at_join, at_late, at_last = boxes
-    assert at_scan[0] < at_join[0] == at_late[0] < at_last[0] and at_late[1] > at_join[1]
-    assert len(set(boxes)) == 4
 
 
 def test_processes_and_log_files_have_pages_and_so_have_errors(tmp_path):

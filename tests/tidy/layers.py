@@ -4,7 +4,7 @@
 """
 
 #: what people are shown
-_SHOWN = ("shown_html", "shown_sizes", "user_warnings")
+_SHOWN = ("shown_html", "shown_pages", "shown_quantities", "shown_sizes", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "closing", "shown_text"),
     ("private_folder", "machine_limits", "storage"),
@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files", "statistics", "window"),
     ("formats",),
     ("csv", "parquet"),
-    ("transport", "connectors", "functions", "insight", "adaptive"),
+    ("transport", "connectors", "functions", "insight", "adaptive", "profile"),
     ("delta_tables", "databases", "iceberg_tables"),
     ("operators",),
     ("aggregate",),
@@ -57,6 +57,7 @@ PURE_ROOMS = frozenset(
         "resourcemanager",
         "client",
         "insight",
+        "profile",
         "rest",
     }
 )

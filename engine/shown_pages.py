@@ -109,15 +109,28 @@ def state_badge(state: str) -> Html:
     return tag("span", state, class_=f"state {known}")
 
 
-def page(title: str, *content: object, refresh_s: int | None = None, head: Iterable[Html] = ()) -> Html:
-    """Return a whole page. ``refresh_s``: the browser loads it again after that time; ``head``: more of its head."""
+def page(
+    title: str,
+    *content: object,
+    refresh_s: int | None = None,
+    style: str = "",
+    policy: str = "",
+    head: Iterable[Html] = (),
+) -> Html:
+    """Return a whole page.
+
+    refresh_s: the browser loads it again after that time; style: rules beside those of all pages; policy: what the page
+    may load, for one that is opened as a file; head: more of its head.
+    """
     begin = [
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         tag("title", title),
-        Html(f"<style>{_STYLE}</style>"),
+        Html(f"<style>{_STYLE}{style}</style>"),
         *head,
     ]
+    if policy:
+        begin.insert(1, Html(f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'))
     if refresh_s is not None:
         begin.append(Html(f'<meta http-equiv="refresh" content="{int(refresh_s)}">'))
     return Html(f"<!doctype html>\n{tag('html', tag('head', *begin), tag('body', tag('main', *content)), lang='en')}\n")

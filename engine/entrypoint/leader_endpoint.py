@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from engine.errors import EngineError, ResourceError
 from engine.gateways.leader import LEADER_ADDRESS, LeaderGateway
 from engine.gateways.messages import LeaderReply, RequestLeader
+from engine.network_address import address_text
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.gateway import RpcService
@@ -54,7 +55,7 @@ class StandaloneLeaderFinder:
 
     def __init__(self, rpc: RpcService, host: str, ports: Sequence[int]) -> None:
         self._rpc = rpc
-        self._addresses = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for port in ports]
+        self._addresses = [address_text(host, port) for port in ports]
 
     async def find(self) -> Leader:
         """Return the leader; raises what the last attempt failed with."""

@@ -54,6 +54,7 @@ from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from engine.memory.control_group import machine_bytes
 from engine.memory.heap import daemon_variables
+from engine.network_address import is_ipv6, plain_host, split_address
 from engine.private_folder import make_closed, scratch_folder
 from engine.process_folder import FolderPrefix, sweep
 from engine.python_command import drop_current_folder
@@ -141,7 +142,7 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
             launches.append(begin_start(places, "jobmanager", words, _supervision("jobmanager", words)))
         else:
             remote.append((host, _ssh(host, "jobmanager.sh", "start", [*arguments, *address])))
-    hosts = _hosts(places, "workers")
+    hosts = [plain_host(line) for line in _hosts(places, "workers")]
     here = sum(host in _LOCAL_NAMES for host in hosts)
     local = [*arguments, *_share_of_memory(arguments, here)]
     _tell_of_memory(local, here)
@@ -177,7 +178,7 @@ def _tell_of_memory(arguments: Sequence[str], count: int) -> None:
 
 def stop_cluster(places: Places) -> int:
     """Stop the TaskManagers of all hosts, then the JobManager."""
-    hosts = _hosts(places, "workers")
+    hosts = [plain_host(line) for line in _hosts(places, "workers")]
     remote = [
         (host, _ssh(host, "taskmanager.sh", "stop-all", ()))
         for host in dict.fromkeys(hosts)
@@ -214,8 +215,14 @@ def _masters(places: Places, arguments: Sequence[str]) -> list[tuple[str, list[s
         return [("localhost", [])]
     masters = []
     for line in _hosts(places, "masters"):
-        host, separator, port = line.rpartition(":")
-        masters.append((host, [host, port]) if separator else (line, [line]))
+        if line.endswith("]") or ":" not in line or is_ipv6(line):
+            masters.append((plain_host(line), [plain_host(line)]))
+            continue
+        try:
+            host, port = split_address(line)
+        except ValueError as error:
+            raise ConfigurationError(f"{places.conf / 'masters'}: {line!r} is no host or host:port: {error}") from None
+        masters.append((host, [host, str(port)]))
     return masters
 
 

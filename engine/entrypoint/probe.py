@@ -1,6 +1,7 @@
 """``bin/probe.sh DAEMON [alive|ready]``: what a process of this machine says of its health, for containers and scripts.
 
     probe.sh taskmanager ready     ok, exit code 0          or: not ready: not-registered, exit code 1
+    probe.sh any alive             the same of the one that runs in a container, whichever it is
 
 For images without curl, and for clusters with mutual TLS, where an orchestrator's own requests show no certificate.
 It asks where the configuration says that the daemon listens: so the port must not be 0. Of a range each is tried.
@@ -33,6 +34,7 @@ from engine.rpc.tls import tls_contexts
 
 #: seconds for an answer
 _WITHIN_S = 5.0
+_ANY = "any"
 _PATHS = {"alive": HEALTH_PATH, "ready": READY_PATH}
 #: options of where a daemon listens: hosts, of which the first that is set counts, and the port
 _PLACES: dict[str, tuple[tuple[ConfigOption, ...], ConfigOption]] = {
@@ -45,7 +47,7 @@ _PLACES: dict[str, tuple[tuple[ConfigOption, ...], ConfigOption]] = {
 def main(words: Sequence[str] | None = None) -> int:
     """Ask once, print the answer and return the exit code: 0 for ok."""
     parser = argparse.ArgumentParser(prog="probe.sh", description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("daemon", choices=_PLACES)
+    parser.add_argument("daemon", choices=[*_PLACES, _ANY])
     parser.add_argument("question", choices=_PATHS, nargs="?", default="ready")
     parser.add_argument("-D", dest="options", action="append", default=[], metavar="KEY=VALUE", help="set an option")
     arguments = parser.parse_args(words)
@@ -54,7 +56,9 @@ def main(words: Sequence[str] | None = None) -> int:
         for text in arguments.options:
             key, _, value = text.partition("=")
             configuration.set(key, value, "command line")
-        is_ok, said = _ask(configuration, arguments.daemon, _PATHS[arguments.question])
+        daemons = list(_PLACES) if arguments.daemon == _ANY else [arguments.daemon]
+        answers = [_ask(configuration, daemon, _PATHS[arguments.question]) for daemon in daemons]
+        is_ok, said = next((each for each in answers if each[0]), answers[0])
     except ConfigurationError as error:
         is_ok, said = False, f"error: {error}"
     sys.stdout.write(f"{said}\n")
@@ -67,7 +71,7 @@ def _ask(configuration: Configuration, daemon: str, path: str) -> tuple[bool, st
     host = next(value for option in hosts if (value := configuration.get(option)) is not None)
     ports: Sequence[int] = configuration.get(port_option)
     if not any(ports):
-        raise ConfigurationError(f"{port_option.key} is 0, any free port: set it to one that can be asked")
+        return False, f"error: {port_option.key} is 0, any free port: set it to one that can be asked"
     said = "nothing answers"
     for port in ports:
         try:

@@ -48,7 +48,7 @@ def test_a_task_manager_is_ready_while_a_job_manager_has_it(installation, probed
         try:
             until(lambda: answer(port, "/readyz") == "ok", "registration")
             assert answer(installation.port, "/readyz") == "ok"
-            assert probed("taskmanager", "ready") == probed("jobmanager") == (0, "ok")
+            assert probed("taskmanager", "ready") == probed("jobmanager") == probed("any", "alive") == (0, "ok")
         finally:
             job_manager.kill()
             job_manager.communicate()
@@ -85,6 +85,7 @@ def test_a_job_manager_that_finds_no_quorum_is_alive_and_not_ready(installation,
 def test_a_port_that_is_any_free_one_cannot_be_asked(probed):
     code, said = probed("taskmanager")
     assert code == 1 and "taskmanager.rpc.port is 0" in said
+    assert probed("any", "alive") == (1, "nothing answers: Connection refused")
 
 
 def test_the_script_is_the_same(installation):

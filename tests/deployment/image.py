@@ -156,6 +156,20 @@ def _filled(text, variables):
     return re.sub(r"\$\{?(\w+)\}?", lambda match: variables.get(match[1], match[0]), text)
 
 
+def allowed(context):
+    """Return the files of the context that .dockerignore lets in."""
+    lines = (context / ".dockerignore").read_text().split()
+    tops = [line[1:] for line in lines if line.startswith("!")]
+    refused = [line.removeprefix("**/") for line in lines if line[0] not in "!*" or line.startswith("**/")]
+    for top in tops:
+        here = context / top
+        for path in sorted(here.rglob("*")) if here.is_dir() else [here]:
+            inner = path.relative_to(context)
+            names = (*inner.parts, str(inner))
+            if path.is_file() and not any(fnmatch(name, pattern) for name in names for pattern in refused):
+                yield path
+
+
 def build(dockerfile, folder, bases, contexts=None):
     """Return the image of the last stage."""
     stages, _ = stages_of(dockerfile.read_text())
@@ -218,7 +232,7 @@ class _Build:
             base = self._contexts[origin] if origin in self._contexts else self.stage(origin).root
         to = image.root / (Path(image.folder) / target).as_posix().lstrip("/")
         for source in sources:
-            found = sorted(Path(base).glob(source.lstrip("/"))) if source != "." else self._allowed()
+            found = sorted(Path(base).glob(source.lstrip("/"))) if source != "." else allowed(self._context)
             assert found, f"COPY {rest}: there is no {source}"
             for path in found:
                 self._copy_one(path, to / path.relative_to(base) if source == "." else to, target)
@@ -228,16 +242,3 @@ class _Build:
             to /= path.name
         to.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-a", "-T", path, to], check=True)
-
-    def _allowed(self):
-        """Return the files of the context that .dockerignore lets in."""
-        lines = (self._context / ".dockerignore").read_text().split()
-        tops = [line[1:] for line in lines if line.startswith("!")]
-        refused = [line.removeprefix("**/") for line in lines if line[0] not in "!*" or line.startswith("**/")]
-        for top in tops:
-            here = self._context / top
-            for path in sorted(here.rglob("*")) if here.is_dir() else [here]:
-                inner = path.relative_to(self._context)
-                names = (*inner.parts, str(inner))
-                if path.is_file() and not any(fnmatch(name, pattern) for name in names for pattern in refused):
-                    yield path

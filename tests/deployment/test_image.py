@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import yaml
 from tests.chaos.tap_network import reason_against as reason_against_networks
 from tests.deployment.chart import MANIFESTS
 from tests.deployment.compose import Composed
-from tests.deployment.image import instructions_of, stages_of
+from tests.deployment.image import allowed, instructions_of, stages_of
 from tests.deployment.pods import Pods
 from tests.ha.quorum import needs_quorum
 from tests.tidy.imports import ROOT
@@ -94,6 +95,17 @@ def test_the_cluster_of_the_compose_file_runs_a_job_and_outlives_its_leader(imag
         code, said = composed.run("client", [*SUBMIT, "second"])
         assert code == 0, said + composed.log(other)[-3000:]
         assert rows_of(tmp_path / "volumes" / "data" / "second") == EXPECTED
+
+
+def test_no_secret_that_lies_in_the_checkout_is_in_what_is_built(tmp_path):
+    shutil.copy(ROOT / ".dockerignore", tmp_path)
+    for name in ("conf/cluster.secret", "conf/kubernetes/read.token", "secrets/x", "engine/a.so", ".venv/a.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("conf/config.yaml", "engine/a.py", "engine/a.pyx", "setup.py"):
+        (tmp_path / name).touch()
+    there = {str(path.relative_to(tmp_path)) for path in allowed(tmp_path)}
+    assert there == {"conf/config.yaml", "engine/a.py", "engine/a.pyx", "setup.py"}
 
 
 def test_what_follows_the_dockerfile_knows_its_lines():

@@ -18,7 +18,7 @@ def answer(port, path):
     try:
         connection.request("GET", path, headers={"Host": "10.244.0.7"})
         return connection.getresponse().read().decode().strip()
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return ""
     finally:
         connection.close()
@@ -65,6 +65,22 @@ def test_a_history_server_is_ready_when_it_serves(installation, probed):
     server = installation.daemon("historyserver")
     try:
         until(lambda: probed("historyserver") == (0, "ok"), "the history server")
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.communicate()
+
+
+def test_with_mutual_tls_a_probe_shows_the_certificate_that_an_orchestrator_has_not(installation, probed):
+    made = installation.script("make-certificates.sh", str(installation.conf), "history.example")
+    assert made.returncode == 0, made.stderr
+    port = free_port()
+    settings = {"historyserver.web.port": port, "security.ssl.enabled": "true", "security.ssl.key": "cluster.key"}
+    settings |= {"security.ssl.certificate": "cluster.pem", "security.ssl.ca": "ca.pem"}
+    installation.configure(**settings)
+    server = installation.daemon("historyserver")
+    try:
+        until(lambda: probed("historyserver") == (0, "ok"), "the history server")
+        assert answer(port, "/healthz") == ""
     finally:
         server.send_signal(signal.SIGTERM)
         server.communicate()

@@ -69,7 +69,10 @@ def advertised_host(key: str, host: str | None, bind_host: str, towards: tuple[s
         if not is_wildcard(bind_host):
             return bind_host
         found = local_host_towards(*towards)
-        return socket.gethostname() if found is None else found
+        if found is None:
+            found = socket.gethostname()
+            _log.warning("there is no way to %s yet, so others are told %s: set %s", towards[0] or "others", found, key)
+        return found
     if is_wildcard(host):
         raise ConfigurationError(
             f"{key}: {host} means all interfaces, which is where a process listens; set {key} to the name or address "

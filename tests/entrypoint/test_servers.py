@@ -72,8 +72,11 @@ def test_others_are_told_what_is_set_or_where_a_process_listens(host, bind_host,
     assert not caplog.records
 
 
-def test_a_process_that_listens_everywhere_and_faces_nobody_is_told_by_the_name_of_its_machine():
-    assert advertised_host("taskmanager.host", None, "0.0.0.0", ("no-such-host.invalid", 1)) == socket.gethostname()
+def test_a_process_that_listens_everywhere_and_faces_nobody_is_told_by_the_name_of_its_machine(caplog):
+    with caplog.at_level(logging.WARNING):
+        told = advertised_host("taskmanager.host", None, "0.0.0.0", ("no-such-host.invalid", 1))
+    assert told == socket.gethostname()
+    assert "no way to no-such-host.invalid yet" in caplog.text and "set taskmanager.host" in caplog.text
 
 
 @pytest.mark.parametrize(("host", "bind_host"), [("0.0.0.0", "0.0.0.0"), ("::", "10.0.0.7"), ("localhost", "10.0.0.7")])

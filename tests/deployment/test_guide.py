@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from engine.config.loader import configuration_from_texts
+from engine.config.options import HA_QUORUM
+from ha.zookeeper_hosts import parse_hosts
 from tests.deployment.chart import helm
 from tests.docs.pages import FOLDER, blocks_of
 from tests.entrypoint.conftest import Installation
@@ -44,6 +47,15 @@ def test_the_commands_of_the_guide_run(tmp_path):
     assert {"StatefulSet", "Secret", "Namespace"} <= kinds[0] and "Deployment" in kinds[1] and "Job" in kinds[-1]
     for name in ("cluster.secret", "read.token"):
         assert (work / "secrets" / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_configurations_of_the_guide_are_known():
+    blocks = blocks_of(PAGE.read_text(encoding="utf-8"), "yaml")
+    assert len(blocks) >= 2
+    for block in blocks:
+        texts = {key: str(value) for key, value in yaml.safe_load(block.code).items()}
+        configuration = configuration_from_texts(texts)
+        parse_hosts(configuration.get(HA_QUORUM))
 
 
 def test_what_cannot_run_here_names_what_there_is():

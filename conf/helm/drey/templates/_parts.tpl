@@ -10,6 +10,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "drey.pod" -}}
 serviceAccountName: {{ .Values.serviceAccountName }}
 automountServiceAccountToken: false
+{{- /* Variables of Services named drey would be read as configuration: DREY_PORT. */}}
 enableServiceLinks: false
 terminationGracePeriodSeconds: 30
 securityContext:

@@ -68,6 +68,15 @@ def is_ipv6(host: str) -> bool:
         return False
 
 
+def is_name(host: str) -> bool:
+    """Whether a host is no address: what it means is known when it is looked up."""
+    try:
+        ipaddress.ip_address(canonical_host(host))
+    except ValueError:
+        return True
+    return False
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an interface."""
     if host == "localhost":

@@ -9,6 +9,7 @@ from engine.network_address import (
     bind_socket,
     canonical_host,
     is_loopback,
+    is_name,
     is_wildcard,
     local_host_towards,
     split_address,
@@ -63,6 +64,8 @@ def test_hosts_that_only_this_machine_reaches_and_those_that_none_reaches():
     assert [is_loopback(host) for host in ("::", "0.0.0.0", "10.0.0.1", "jm", "")] == [False] * 5
     assert [is_wildcard(host) for host in ("", "0.0.0.0", "::", "[::]", "0::0")] == [True] * 5
     assert [is_wildcard(host) for host in ("localhost", "::1", "10.0.0.1")] == [False] * 3
+    assert [is_name(host) for host in ("jm-1", "localhost")] == [True] * 2
+    assert [is_name(host) for host in ("[::1]", "10.0.0.1", "fe80::1%eth0")] == [False] * 3
 
 
 def reached_by(listening, host):

@@ -19,7 +19,7 @@ from engine.config.loader import Configuration
 from engine.config.options import SSL_ENABLED, WEB_CANCEL
 from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
-from engine.network_address import bind_socket, is_loopback, is_wildcard, local_host_towards
+from engine.network_address import bind_socket, is_loopback, is_name, is_wildcard, local_host_towards
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.health import Health
@@ -80,7 +80,7 @@ def advertised_host(key: str, host: str | None, bind_host: str, towards: tuple[s
         )
     if is_loopback(host) and not is_loopback(bind_host):
         text = f"{key} is {host}, under which only processes of this machine find one that listens on {bind_host}"
-        if not is_wildcard(bind_host):
+        if not is_wildcard(bind_host) and not is_name(bind_host):  # a name may be one of this machine's own
             raise ConfigurationError(f"{text}, and none can reach it there: set {key} to {bind_host}, or to its name")
         _log.warning("%s: for processes of other machines, set %s to a name or an address of this one", text, key)
     return host

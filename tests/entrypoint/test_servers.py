@@ -85,7 +85,8 @@ def test_a_host_under_which_none_would_be_found_is_refused(host, bind_host):
         advertised_host("jobmanager.rpc.address", host, bind_host)
 
 
-def test_localhost_beyond_this_machine_is_warned_of(caplog):
+@pytest.mark.parametrize("bind_host", ["0.0.0.0", "::", "jm-1"])
+def test_localhost_beyond_this_machine_is_warned_of(bind_host, caplog):
     with caplog.at_level(logging.WARNING):
-        assert advertised_host("jobmanager.rpc.address", "localhost", "0.0.0.0") == "localhost"
+        assert advertised_host("jobmanager.rpc.address", "localhost", bind_host) == "localhost"
     assert "for processes of other machines, set jobmanager.rpc.address" in caplog.text

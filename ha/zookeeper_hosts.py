@@ -15,10 +15,18 @@ def parse_hosts(text: str) -> tuple[tuple[str, int], ...]:
         host, separator, port = part.rpartition(":")
         if not separator or part.endswith("]"):
             host, port = part, str(_PORT)
-        host = host.removeprefix("[").removesuffix("]")
+        is_bracketed = host.startswith("[") and host.endswith("]")
+        if ":" in host and not is_bracketed:
+            raise ValueError(f"{part!r} is not a server of ZooKeeper: write [address]:port for an address of IPv6")
+        host = host[1:-1] if is_bracketed else host
         if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
             raise ValueError(f"{part!r} is not a server of ZooKeeper: write host:port")
         servers.append((host, int(port)))
     if not servers:
         raise ValueError("no server of ZooKeeper is named: write host:port,host:port,...")
     return tuple(servers)
+
+
+def server_text(host: str, port: int) -> str:
+    """Return ``host:port``, with brackets where they are needed."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

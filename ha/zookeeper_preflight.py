@@ -19,7 +19,7 @@ import ssl
 import threading
 from typing import NamedTuple
 
-from ha.zookeeper_hosts import parse_hosts
+from ha.zookeeper_hosts import parse_hosts, server_text
 from ha.zookeeper_settings import ZooKeeperSettings
 
 #: bytes shown of an unknown server's answer
@@ -76,7 +76,7 @@ def limits(settings: ZooKeeperSettings, host: str, port: int, within_s: float) -
 
 
 def _examined(settings: ZooKeeperSettings, host: str, port: int, within_s: float) -> ServerState:
-    server = f"{host}:{port}"
+    server = server_text(host, port)
     try:
         answer = _ask(settings, host, port, b"srvr", within_s)
     except ssl.SSLCertVerificationError as error:

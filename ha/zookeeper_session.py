@@ -36,7 +36,7 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from ha.session_end import SessionHandle
 from ha.zookeeper_close import close_client
-from ha.zookeeper_hosts import parse_hosts
+from ha.zookeeper_hosts import parse_hosts, server_text
 from ha.zookeeper_preflight import ServerState, examine, limits
 from ha.zookeeper_settings import ZooKeeperSettings
 
@@ -406,7 +406,7 @@ class ZooKeeperSession:
         found: dict[str, list[str]] = {}
         for host, port in parse_hosts(self.settings.hosts):
             for text in limits(self.settings, host, port, _LOOK_S):
-                found.setdefault(text, []).append(f"{host}:{port}")
+                found.setdefault(text, []).append(server_text(host, port))
         for text, servers in found.items():
             _log.warning("ZooKeeper at %s: %s", ", ".join(servers), text)
         return lambda: None

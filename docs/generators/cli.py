@@ -19,6 +19,7 @@ _SCRIPTS = (
     ("taskmanager.sh", "(start|start-foreground) | stop | stop-all", "one TaskManager on this machine"),
     ("historyserver.sh", "(start|start-foreground) | stop | stop-all", "pages of ended jobs, without a cluster"),
     ("standalone-job.sh", "(start|start-foreground) JOB.py [args] | stop | stop-all", "a cluster for one job"),
+    ("probe.sh", "(jobmanager|taskmanager|historyserver|any) [alive|ready]", "health of a process of this machine"),
     ("zookeeper.sh", "(start|start-foreground) N | stop | stop-all", "server N of `conf/zoo.cfg`"),
     ("start-zookeeper-quorum.sh", "", "every server of `conf/zoo.cfg`"),
     ("stop-zookeeper-quorum.sh", "", "stop them"),

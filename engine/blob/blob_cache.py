@@ -23,6 +23,7 @@ from pathlib import Path
 from engine.blob.blob_store import BlobStore, CorruptBlobError
 from engine.errors import EngineError, ResourceError, SpillError
 from engine.ids import JobId
+from engine.network_address import split_address
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 
 _CHUNK_BYTES = 256 * 1024
@@ -146,8 +147,7 @@ class BlobCache:
             return writer.commit()
 
     def _connection(self, address: str) -> http.client.HTTPConnection:
-        host, _, port = address.rpartition(":")
-        host = host.strip("[]")
+        host, port = split_address(address)
         if self._tls is not None:
-            return http.client.HTTPSConnection(host, int(port), timeout=_TIMEOUT_S, context=self._tls)
-        return http.client.HTTPConnection(host, int(port), timeout=_TIMEOUT_S)
+            return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=self._tls)
+        return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)

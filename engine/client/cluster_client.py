@@ -39,6 +39,7 @@ from engine.errors import EngineError, JobNotFoundError, ResourceError, VersionM
 from engine.gateways.messages import JobOutcome, JobProgress, SubmitJob
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
+from engine.network_address import split_address
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 from engine.rpc.program import PROGRAM_HEADER, Program
 
@@ -324,11 +325,10 @@ class ClusterClient:
                 raise TimeoutError(f"no answer in {answer_s:g} s")
 
     def _connect(self, answer_s: float) -> http.client.HTTPConnection:
-        host, _, port = self._address.rpartition(":")
-        host = host.strip("[]")
+        host, port = split_address(self._address)
         if self._tls is not None:
-            return http.client.HTTPSConnection(host, int(port), timeout=answer_s, context=self._tls)
-        return http.client.HTTPConnection(host, int(port), timeout=answer_s)
+            return http.client.HTTPSConnection(host, port, timeout=answer_s, context=self._tls)
+        return http.client.HTTPConnection(host, port, timeout=answer_s)
 
     def _refusal(self, status: int, answer: bytes, target: str) -> EngineError:
         text = _error_text(status, answer)

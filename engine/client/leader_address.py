@@ -20,16 +20,10 @@ from engine.client.cluster_client import ClusterClient
 from engine.client.leader_source import FixedAddresses, LeaderSource
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration
-from engine.config.options import (
-    CLIENT_TIMEOUT,
-    HA_CONNECTION_TIMEOUT,
-    HA_STORAGE_FOLDER,
-    HA_TYPE,
-    JOB_MANAGER_ADDRESS,
-    REST_ADDRESS,
-    REST_PORT,
-)
+from engine.config.network_options import JOB_MANAGER_ADDRESS, REST_ADDRESS, REST_PORT
+from engine.config.options import CLIENT_TIMEOUT, HA_CONNECTION_TIMEOUT, HA_STORAGE_FOLDER, HA_TYPE
 from engine.gateways.protocol import this_program
+from engine.network_address import address_text
 from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.tls import tls_contexts
 
@@ -78,8 +72,8 @@ def _configured_address(configuration: Configuration) -> str:
     ports = list(configuration.get(REST_PORT))
     for port in ports if len(ports) > 1 else ():
         if _listens(host, port):
-            return f"{host}:{port}"
-    return f"{host}:{ports[0]}"
+            return address_text(host, port)
+    return address_text(host, ports[0])
 
 
 def _listens(host: str, port: int) -> bool:

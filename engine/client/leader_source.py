@@ -13,6 +13,7 @@ from typing import Protocol
 
 from engine.client.deployments import why_refused
 from engine.errors import ConfigurationError
+from engine.network_address import split_address
 
 
 class LeaderSource(Protocol):
@@ -48,9 +49,10 @@ class FixedAddresses:
         if not self._addresses:
             raise ConfigurationError(f"{text!r} is not an address: write host:port")
         for address in self._addresses:
-            host, _, port = address.rpartition(":")
-            if not host or not port.isdigit():
-                raise ConfigurationError(f"{address!r} is not an address: {why_refused(address) or 'write host:port'}")
+            try:
+                split_address(address)
+            except ValueError as error:
+                raise ConfigurationError(f"{address!r} is not an address: {why_refused(address) or error}") from None
 
     @property
     def count(self) -> int:

@@ -20,6 +20,7 @@ from engine.config.durations import parse_duration_ms, parse_interval_ms
 from engine.config.ports import parse_ports
 from engine.config.sizes import parse_size
 from engine.errors import ConfigurationError
+from engine.network_address import is_ipv6, plain_host
 
 
 def _parse_bool(text: str) -> bool:
@@ -31,6 +32,19 @@ def _parse_bool(text: str) -> bool:
     raise ConfigurationError(f"{text!r} is neither true nor false")
 
 
+def _parse_host(text: str) -> str:
+    host = plain_host(text.strip())
+    if not host or any(letter.isspace() or letter in ",/[]" for letter in host):
+        raise ConfigurationError(f"{text!r} is no host: write a name or an address")
+    if ":" in host and not is_ipv6(host):
+        raise ConfigurationError(f"{text!r} is no host: write a name or an address, without a port")
+    return host
+
+
+def _parse_hosts(text: str) -> tuple[str, ...]:
+    return tuple(_parse_host(part) for part in text.split(",") if part.strip())
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
@@ -40,6 +54,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "duration": parse_duration_ms,
     "duration, or -1": parse_interval_ms,
     "ports": parse_ports,
+    "host": _parse_host,
+    "hosts": _parse_hosts,
 }
 
 

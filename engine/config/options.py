@@ -8,6 +8,7 @@ Held by: tests/config/test_loader.py
 from __future__ import annotations
 
 import engine.config.debug_options
+import engine.config.network_options
 import engine.config.sql_options
 import engine.config.storage_options  # noqa: F401 - declares its options
 from engine.config.config_option import OPTIONS, ConfigOption
@@ -260,36 +261,6 @@ FAILURE_RATE_INTERVAL = _option(
     "restart-strategy.failure-rate.failure-rate-interval", "duration", "1 min", "Length of the interval.", minimum=1
 )
 FAILURE_RATE_DELAY = _option("restart-strategy.failure-rate.delay", "duration", "1 s", "Pause before each restart.")
-JOB_MANAGER_ADDRESS = _option(
-    "jobmanager.rpc.address", "string", "localhost", "Host under which TaskManagers and clients reach the JobManager."
-)
-JOB_MANAGER_BIND_HOST = _option(
-    "jobmanager.bind-host", "string", "localhost", "Host name or address on which the JobManager listens."
-)
-JOB_MANAGER_RPC_PORT = _option(
-    "jobmanager.rpc.port",
-    "ports",
-    None,
-    "Separate port for messages of TaskManagers. Default: none; they use rest.port, as clients do.",
-)
-REST_ADDRESS = _option(
-    "rest.address", "string", None, "Host under which clients reach the JobManager. Default: jobmanager.rpc.address."
-)
-REST_PORT = _option(
-    "rest.port", "ports", "8081", "Port of the JobManager, or a range, of which the first free one is used: 8081-8090."
-)
-TASK_MANAGER_HOST = _option(
-    "taskmanager.host", "string", "localhost", "Host under which other processes reach a TaskManager."
-)
-TASK_MANAGER_BIND_HOST = _option(
-    "taskmanager.bind-host", "string", "localhost", "Host name or address on which a TaskManager listens."
-)
-TASK_MANAGER_RPC_PORT = _option(
-    "taskmanager.rpc.port", "ports", "0", "Port of a TaskManager for messages, or a range; 0: any free one."
-)
-TASK_MANAGER_DATA_PORT = _option(
-    "taskmanager.data.port", "ports", "0", "Port of a TaskManager for rows, or a range; 0: any free one."
-)
 REGISTRATION_TIMEOUT = _option(
     "taskmanager.registration.timeout",
     "duration",
@@ -315,10 +286,6 @@ JOB_STORE_FOLDER = _option(
     "Folder, or prefix of an object store, of ended jobs, which outlive the JobManager there. Default: history in the "
     "log folder; with ZooKeeper, a folder in high-availability.storageDir.",
 )
-HISTORY_ADDRESS = _option(
-    "historyserver.web.address", "string", "localhost", "Host name or address on which the history server listens."
-)
-HISTORY_PORT = _option("historyserver.web.port", "ports", "8082", "Port of the history server, or a range.")
 HISTORY_REFRESH_INTERVAL = _option(
     "historyserver.archive.fs.refresh-interval",
     "duration",

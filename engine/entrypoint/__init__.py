@@ -9,6 +9,7 @@ stored_garbage.py      what is stored and no job needs, for commands
 standalone_epoch.py    the epoch of a JobManager without a quorum
 taskmanager.py         python -m engine.entrypoint.taskmanager: a TaskManager's process
 standalone_job.py      python -m engine.entrypoint.standalone_job: one job on a JobManager of its own
+probe.py               python -m engine.entrypoint.probe: asks a process here for its health
 parent_death.py        a process that ends with its parent
 historyserver.py       python -m engine.entrypoint.historyserver: shows jobs that have ended
 zookeeper.py           python -m engine.entrypoint.zookeeper: a server of conf/zoo.cfg, which zookeeper_config.py reads

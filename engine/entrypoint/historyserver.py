@@ -17,21 +17,15 @@ from collections.abc import Sequence
 
 from engine.clock import SystemClock
 from engine.closing import close_all_async
-from engine.config.options import (
-    HISTORY_ADDRESS,
-    HISTORY_PORT,
-    HISTORY_REFRESH_INTERVAL,
-    JOB_STORE_CACHE,
-    JOB_STORE_CAPACITY,
-    JOB_STORE_EXPIRATION,
-)
+from engine.config.network_options import ALLOWED_HOSTS, HISTORY_ADDRESS, HISTORY_BIND_HOST, HISTORY_PORT
+from engine.config.options import HISTORY_REFRESH_INTERVAL, JOB_STORE_CACHE, JOB_STORE_CAPACITY, JOB_STORE_EXPIRATION
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
 from engine.dispatcher.job_archive import JobArchive
 from engine.dispatcher.job_handle import TakenJob
 from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_store import JobStore
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
-from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
+from engine.entrypoint.servers import ProcessServer, advertised_host, load_credentials, load_readers
 from engine.entrypoint.storage_places import history_folder
 from engine.errors import NotYetSupportedError
 from engine.gateways.protocol import this_program
@@ -39,9 +33,11 @@ from engine.graph.job_graph import JobGraph
 from engine.insight.log_folder import LogFolder
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
+from engine.network_address import is_wildcard
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager, ResourceManagerSettings
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
+from engine.rpc.health import NotReady
 from engine.rpc.local_gateway import LocalRpcService
 
 _log = logging.getLogger("engine.entrypoint.historyserver")  # not __main__
@@ -71,11 +67,18 @@ class HistoryServer:
         )
         for endpoint in (self._dispatcher, self._resource_manager):
             rpc.start(endpoint)
-        host = configuration.get(HISTORY_ADDRESS)
-        credentials = load_credentials(configuration, host)
-        ports, readers = configuration.get(HISTORY_PORT), load_readers(configuration, host)
-        program = this_program("HistoryServer")
-        self._server = ProcessServer(program, configuration, credentials, host, ports, host, readers=readers)
+        address = configuration.get(HISTORY_ADDRESS)
+        bind_host = configuration.get(HISTORY_BIND_HOST) or address
+        told = advertised_host(HISTORY_ADDRESS.key, None if is_wildcard(address) else address, bind_host)
+        self._server = ProcessServer(
+            this_program("HistoryServer"),
+            configuration,
+            load_credentials(configuration, bind_host),
+            bind_host,
+            configuration.get(HISTORY_PORT),
+            [told, *configuration.get(ALLOWED_HOSTS)],
+            readers=load_readers(configuration, bind_host),
+        )
         services = RestServices(
             lambda: rpc.connect(DISPATCHER_ADDRESS, _EPOCH),
             lambda: rpc.connect(RESOURCE_MANAGER_ADDRESS, _EPOCH),
@@ -89,6 +92,7 @@ class HistoryServer:
         """Listen, and look for new jobs from time to time."""
         await self._server.start()
         self._dispatcher.spawn(self._refresh(), "refresh")
+        self._server.health.why_not_ready = lambda: None
         self._context.readiness.ready(self._server.url)
 
     async def _refresh(self) -> None:
@@ -102,6 +106,7 @@ class HistoryServer:
 
     async def stop(self, reason: str) -> None:
         """Stop serving."""
+        self._server.health.why_not_ready = lambda: NotReady.STOPPING
         _log.info("the history server ends: %s", reason)
         await close_all_async([self._server.stop, self._dispatcher.stop, self._resource_manager.stop])
 

@@ -26,16 +26,16 @@ from engine.client.elected_leader import zookeeper_settings
 from engine.client.leader_answers import NOT_LEADING
 from engine.clock import SystemClock
 from engine.closing import close_all_async
-from engine.config.options import (
-    BLOB_SIZE_MAX,
-    HA_TYPE,
-    HEARTBEAT_INTERVAL,
-    HEARTBEAT_TIMEOUT,
+from engine.config.loader import Configuration
+from engine.config.network_options import (
+    ALLOWED_HOSTS,
     JOB_MANAGER_ADDRESS,
     JOB_MANAGER_BIND_HOST,
     JOB_MANAGER_RPC_PORT,
+    REST_ADDRESS,
     REST_PORT,
 )
+from engine.config.options import BLOB_SIZE_MAX, HA_TYPE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
 from engine.dispatcher.file_handles import FileHandles
 from engine.dispatcher.leading_components import LeadingComponents
@@ -44,7 +44,7 @@ from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint, listed_job_managers
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
 from engine.entrypoint.process_watch import ProcessWatch, local_folders
-from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
+from engine.entrypoint.servers import ProcessServer, advertised_host, load_credentials, load_readers
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import blob_store, storage_places
 from engine.errors import FencedError, ResourceError
@@ -58,6 +58,7 @@ from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.audit import AuditEntry, audited
 from engine.rpc.gateway import Gateway
+from engine.rpc.health import NotReady
 from engine.rpc.http_messages import Route
 from engine.rpc.leadership import Leadership
 from ha.information import LeaderInformation
@@ -95,17 +96,19 @@ class JobManager:
         self._storage = storage_places(context.configuration, context.places, self._own_folder.path)
         # Several of them may wait for a slow disk, or for ZooKeeper.
         self._blocking_work = ThreadPoolExecutor(max_workers=16, thread_name_prefix="drey-blocking")
-        self._credentials = load_credentials(context.configuration, context.configuration.get(JOB_MANAGER_BIND_HOST))
+        bind_host = context.configuration.get(JOB_MANAGER_BIND_HOST)
+        self._credentials = load_credentials(context.configuration, bind_host)
         self._server = ProcessServer(
             this_program("JobManager"),
             context.configuration,
             self._credentials,
-            context.configuration.get(JOB_MANAGER_BIND_HOST),
+            bind_host,
             context.configuration.get(REST_PORT),
-            context.configuration.get(JOB_MANAGER_ADDRESS),
+            _names(context.configuration, bind_host),
             context.configuration.get(JOB_MANAGER_RPC_PORT),
-            load_readers(context.configuration, context.configuration.get(JOB_MANAGER_BIND_HOST)),
+            load_readers(context.configuration, bind_host),
         )
+        self._server.health.why_not_ready = self._why_not_ready
         self._rpc = self._server.rpc
         blobs = blob_store(self._storage, self._own_folder)
         self._blobs = BlobServer(blobs, context.configuration.get(BLOB_SIZE_MAX), self._clock)
@@ -290,6 +293,12 @@ class JobManager:
             values["Status.ZooKeeper.SessionsEnded"] = float(health.ended_count)
         return values
 
+    def _why_not_ready(self) -> NotReady | None:
+        """Return the reason for which neither this process nor one that it knows takes jobs."""
+        if self._is_stopping:
+            return NotReady.STOPPING
+        return NotReady.NO_LEADER if self._components is None and self._leader.leader is None else None
+
     def _gateway(self, name: str) -> Gateway:
         """Return a leading component; raises ResourceError when none leads here."""
         if self._components is None:
@@ -306,6 +315,12 @@ class JobManager:
             _log.info("leads no more (epoch %d)", components.epoch)
         if leadership is not None:
             leadership.cancel()
+
+
+def _names(configuration: Configuration, bind_host: str) -> list[str]:
+    """Return the names under which a JobManager may be asked, first the one that others are told."""
+    told = advertised_host(JOB_MANAGER_ADDRESS.key, configuration.get(JOB_MANAGER_ADDRESS), bind_host)
+    return [told, *filter(None, [configuration.get(REST_ADDRESS)]), *configuration.get(ALLOWED_HOSTS)]
 
 
 def main(words: Sequence[str] | None = None) -> int:

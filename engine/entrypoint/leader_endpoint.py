@@ -14,11 +14,13 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from engine.config.loader import Configuration
-from engine.config.options import HA_TYPE, REST_PORT
-from engine.entrypoint.places import Places, listed_hosts
+from engine.config.network_options import REST_PORT
+from engine.config.options import HA_TYPE
+from engine.entrypoint.places import Places, listed_masters
 from engine.errors import EngineError, ResourceError
 from engine.gateways.leader import LEADER_ADDRESS, LeaderGateway
 from engine.gateways.messages import LeaderReply, RequestLeader
+from engine.network_address import address_text
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.gateway import RpcService
@@ -41,7 +43,7 @@ def listed_job_managers(configuration: Configuration, places: Places) -> tuple[s
     if configuration.get(HA_TYPE) != "ZOOKEEPER":
         return ()
     port = configuration.get(REST_PORT)[0]
-    return tuple(line if ":" in line else f"{line}:{port}" for line in listed_hosts(places, "masters"))
+    return tuple(address_text(host, own or port) for host, own in listed_masters(places))
 
 
 class LeaderEndpoint(RpcEndpoint):
@@ -65,7 +67,7 @@ class StandaloneLeaderFinder:
 
     def __init__(self, rpc: RpcService, host: str, ports: Sequence[int]) -> None:
         self._rpc = rpc
-        self._addresses = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for port in ports]
+        self._addresses = [address_text(host, port) for port in ports]
 
     async def find(self) -> Leader:
         """Return the leader; raises what the last attempt failed with."""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from engine.config.home import chosen_home, conf_folder, delivered, is_checkout
 from engine.errors import ConfigurationError
+from engine.network_address import is_ipv6, plain_host, split_address
 from engine.private_folder import make_private, own_folder
 
 
@@ -60,6 +61,23 @@ def listed_hosts(places: Places, name: str) -> list[str]:
     except FileNotFoundError:
         return ["localhost"]
     return [host for line in lines if (host := line.partition("#")[0].strip())]
+
+
+def listed_masters(places: Places) -> list[tuple[str, int | None]]:
+    """Return host and port of the JobManagers in ``masters``; None: the configuration's port.
+
+    Raises: ConfigurationError.
+    """
+    found: list[tuple[str, int | None]] = []
+    for line in listed_hosts(places, "masters"):
+        if line.endswith("]") or ":" not in line or is_ipv6(line):
+            found.append((plain_host(line), None))
+            continue
+        try:
+            found.append(split_address(line))
+        except ValueError as error:
+            raise ConfigurationError(f"{places.conf / 'masters'}: {line!r} is no host or host:port: {error}") from None
+    return found
 
 
 def home_folder() -> Path:

@@ -49,11 +49,12 @@ from engine.entrypoint.daemon_control import (
 )
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.pid_file import PidFile
-from engine.entrypoint.places import Places, find_places, listed_hosts, make_conf
+from engine.entrypoint.places import Places, find_places, listed_hosts, listed_masters, make_conf
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from engine.memory.control_group import machine_bytes
 from engine.memory.heap import daemon_variables
+from engine.network_address import plain_host
 from engine.private_folder import make_closed, scratch_folder
 from engine.process_folder import FolderPrefix, sweep
 from engine.python_command import drop_current_folder
@@ -141,7 +142,7 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
             launches.append(begin_start(places, "jobmanager", words, _supervision("jobmanager", words)))
         else:
             remote.append((host, _ssh(host, "jobmanager.sh", "start", [*arguments, *address])))
-    hosts = listed_hosts(places, "workers")
+    hosts = [plain_host(line) for line in listed_hosts(places, "workers")]
     here = sum(host in _LOCAL_NAMES for host in hosts)
     local = [*arguments, *_share_of_memory(arguments, here)]
     _tell_of_memory(local, here)
@@ -177,7 +178,7 @@ def _tell_of_memory(arguments: Sequence[str], count: int) -> None:
 
 def stop_cluster(places: Places) -> int:
     """Stop the TaskManagers of all hosts, then the JobManager."""
-    hosts = listed_hosts(places, "workers")
+    hosts = [plain_host(line) for line in listed_hosts(places, "workers")]
     remote = [
         (host, _ssh(host, "taskmanager.sh", "stop-all", ()))
         for host in dict.fromkeys(hosts)
@@ -212,11 +213,8 @@ def _masters(places: Places, arguments: Sequence[str]) -> list[tuple[str, list[s
     """Return the hosts of JobManagers, each with the arguments that give its address."""
     if _configured(arguments).get(HA_TYPE) != "ZOOKEEPER":
         return [("localhost", [])]
-    masters = []
-    for line in listed_hosts(places, "masters"):
-        host, separator, port = line.rpartition(":")
-        masters.append((host, [host, port]) if separator else (line, [line]))
-    return masters
+    listed = listed_masters(places)
+    return [(host, [host] if port is None else [host, str(port)]) for host, port in listed]
 
 
 def _configured(arguments: Sequence[str]) -> Configuration:

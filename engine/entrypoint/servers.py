@@ -19,10 +19,12 @@ from engine.config.loader import Configuration
 from engine.config.options import SSL_ENABLED, WEB_CANCEL
 from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
+from engine.network_address import bind_socket, is_loopback, is_name, is_wildcard, local_host_towards
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials, secret_file
+from engine.rpc.health import Health
 from engine.rpc.http_forwarding import HttpForwarder
-from engine.rpc.http_server import HttpServer, is_loopback
+from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
 from engine.rpc.program import Program
 from engine.rpc.read_access import ReadAccess, token_file
@@ -49,18 +51,45 @@ def load_credentials(configuration: Configuration, bind_host: str = "localhost")
     return Credentials.load_or_create(path)
 
 
-def numeric_host(host: str) -> str:
-    """Return the address of ``localhost`` that all machines have; others as they are."""
-    return "127.0.0.1" if host == "localhost" else host
+def advertised_host(key: str, host: str | None, bind_host: str, towards: tuple[str, int] = ("", 0)) -> str:
+    """Return the host that other processes are told; the one that listens where none is set.
+
+    A process that listens on all interfaces is told under the address from which its packets leave.
+
+    Args:
+        key: the option that sets it, for errors.
+        host: what it is set to.
+        bind_host: where the process listens.
+        towards: host and port of a process that it must reach, on a machine with several interfaces.
+
+    Raises:
+        ConfigurationError: no other process could reach it under that host.
+    """
+    if host is None:
+        if not is_wildcard(bind_host):
+            return bind_host
+        found = local_host_towards(*towards)
+        if found is None:
+            found = socket.gethostname()
+            _log.warning("there is no way to %s yet, so others are told %s: set %s", towards[0] or "others", found, key)
+        return found
+    if is_wildcard(host):
+        raise ConfigurationError(
+            f"{key}: {host} means all interfaces, which is where a process listens; set {key} to the name or address "
+            "of this machine that others reach"
+        )
+    if is_loopback(host) and not is_loopback(bind_host):
+        text = f"{key} is {host}, under which only processes of this machine find one that listens on {bind_host}"
+        if not is_wildcard(bind_host) and not is_name(bind_host):  # a name may be one of this machine's own
+            raise ConfigurationError(f"{text}, and none can reach it there: set {key} to {bind_host}, or to its name")
+        _log.warning("%s: for processes of other machines, set %s to a name or an address of this one", text, key)
+    return host
 
 
 def free_port(host: str, ports: Sequence[int]) -> int:
     """Return the first port that can be listened at (0: any), for servers that take one only."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in ports:
-        with socket.socket(family, socket.SOCK_STREAM) as probe, contextlib.suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+        with contextlib.suppress(OSError), bind_socket(host, port):
             return port
     raise ConfigurationError(f"none of {len(ports)} ports from {ports[0]} on is free at {host}")
 
@@ -84,7 +113,10 @@ def known_readers(configuration: Configuration, bind_host: str) -> ReadAccess | 
 class ProcessServer:
     """One server, one message service, and perhaps a second port with the same routes.
 
-    Args: program: what the process says of itself.
+    Args:
+        program: what the process says of itself.
+        bind_host: where it listens.
+        hosts: names under which others may ask it; they are told the first.
     """
 
     def __init__(
@@ -94,7 +126,7 @@ class ProcessServer:
         credentials: Credentials,
         bind_host: str,
         ports: Sequence[int],
-        host: str,
+        hosts: Sequence[str],
         further_ports: Sequence[int] | None = None,
         readers: ReadAccess | None = None,
     ) -> None:
@@ -106,7 +138,7 @@ class ProcessServer:
             bind_host,
             credentials=credentials,
             tls=server_tls,
-            host=host,
+            hosts=hosts,
             readers=readers,
             readers_cancel=configuration.get(WEB_CANCEL),
         )
@@ -115,6 +147,8 @@ class ProcessServer:
         for server in (self.http, self._further):
             if server is not None:
                 server.program = program
+        self.health = Health()
+        self.http.add_routes(self.health.routes)
         #: forwarder of requests to the same routes of another process
         self.forwarder = HttpForwarder(client_tls)
         self.rpc = HttpRpcService(

@@ -26,29 +26,33 @@ from engine.blob.module_store import BlobModuleStore
 from engine.client.elected_leader import zookeeper_settings
 from engine.clock import SystemClock
 from engine.closing import close_all_async
-from engine.config.options import (
-    BLOB_SIZE_MAX,
-    CANCELLATION_TIMEOUT,
-    HA_STORAGE_FOLDER,
-    HA_TYPE,
-    HEARTBEAT_INTERVAL,
-    HEARTBEAT_TIMEOUT,
+from engine.config.loader import Configuration
+from engine.config.network_options import (
     JOB_MANAGER_ADDRESS,
     JOB_MANAGER_RPC_PORT,
-    JOB_RECOVERY_JOB_MANAGER_TIMEOUT,
-    REGISTRATION_LAST_PAUSE,
-    REGISTRATION_TIMEOUT,
     REST_PORT,
-    SLOTS,
     TASK_MANAGER_BIND_HOST,
     TASK_MANAGER_DATA_PORT,
     TASK_MANAGER_HOST,
     TASK_MANAGER_RPC_PORT,
 )
+from engine.config.options import (
+    BLOB_SIZE_MAX,
+    CANCELLATION_TIMEOUT,
+    HA_QUORUM,
+    HA_STORAGE_FOLDER,
+    HA_TYPE,
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    JOB_RECOVERY_JOB_MANAGER_TIMEOUT,
+    REGISTRATION_LAST_PAUSE,
+    REGISTRATION_TIMEOUT,
+    SLOTS,
+)
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, StandaloneLeaderFinder
 from engine.entrypoint.process_watch import ProcessWatch, local_folders
-from engine.entrypoint.servers import ProcessServer, free_port, known_readers, load_credentials, numeric_host
+from engine.entrypoint.servers import ProcessServer, advertised_host, free_port, known_readers, load_credentials
 from engine.gateways.messages import TaskExecutorHardware
 from engine.gateways.protocol import this_program
 from engine.ids import ResourceId
@@ -59,12 +63,14 @@ from engine.memory.process_memory import ProcessMemory
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.rest.prometheus_routes import process_metrics_route
+from engine.rpc.health import NotReady
 from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
 from engine.transport.data_plane import DataPlaneSettings
 from ha.interfaces import LeaderRetrieval
 from ha.services import create_ha_services
+from ha.zookeeper_hosts import parse_hosts
 
 _log = logging.getLogger("engine.entrypoint.taskmanager")  # not __main__
 
@@ -82,17 +88,23 @@ class TaskManager:
         self._slot_count: int = configuration.get(SLOTS)
         self._resource_id = ResourceId.random()
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
-        credentials = self._credentials = load_credentials(configuration, configuration.get(TASK_MANAGER_BIND_HOST))
+        bind_host = configuration.get(TASK_MANAGER_BIND_HOST)
+        credentials = self._credentials = load_credentials(configuration, bind_host)
         self._program = this_program("TaskManager")
+        #: host under which other processes reach this one
+        self._host = advertised_host(
+            TASK_MANAGER_HOST.key, configuration.get(TASK_MANAGER_HOST), bind_host, _leaders_place(configuration)
+        )
         self._server = ProcessServer(
             self._program,
             configuration,
             credentials,
-            configuration.get(TASK_MANAGER_BIND_HOST),
+            bind_host,
             configuration.get(TASK_MANAGER_RPC_PORT),
-            configuration.get(TASK_MANAGER_HOST),
-            readers=known_readers(configuration, configuration.get(TASK_MANAGER_BIND_HOST)),
+            [self._host],
+            readers=known_readers(configuration, bind_host),
         )
+        self._server.health.why_not_ready = self._why_not_ready
         scratch = scratch_folder()
         folders = local_folders(str(scratch), *spill_directories(configuration), str(context.places.log))
         self._watch = ProcessWatch(folders)
@@ -110,6 +122,7 @@ class TaskManager:
                 self._server.tls.client if self._server.tls is not None else None,
             )
         )
+        self._is_stopping = False
         self._resources: ProcessResources | None = None
         self._task_executor: TaskExecutor | None = None
         self._registering: asyncio.Task[None] | None = None
@@ -170,6 +183,7 @@ class TaskManager:
 
     async def stop(self, reason: str) -> None:
         """Release everything in reverse; every step runs, the first error is raised."""
+        self._is_stopping = True
         steps: list[Callable[[], Awaitable[None] | None]] = []
         if self._task_executor is not None:
             steps += self._leaving(self._task_executor, reason)
@@ -191,12 +205,12 @@ class TaskManager:
 
     def _data_plane(self) -> DataPlaneSettings:
         configuration = self._configuration
-        bind_host = numeric_host(configuration.get(TASK_MANAGER_BIND_HOST))
+        bind_host = configuration.get(TASK_MANAGER_BIND_HOST)
         return DataPlaneSettings(
             credentials=self._credentials,
             bind_host=bind_host,
             port=free_port(bind_host, configuration.get(TASK_MANAGER_DATA_PORT)),
-            host=configuration.get(TASK_MANAGER_HOST),
+            host=self._host,
             tls=self._server.tls,
             program=self._program,
         )
@@ -210,7 +224,7 @@ class TaskManager:
 
     def _hardware(self, sizes: ProcessMemory) -> TaskExecutorHardware:
         return TaskExecutorHardware(
-            host=self._configuration.get(TASK_MANAGER_HOST),
+            host=self._host,
             process_id=os.getpid(),
             cpu_cores=len(os.sched_getaffinity(0)),
             physical_memory=psutil.virtual_memory().total,
@@ -219,6 +233,14 @@ class TaskManager:
             page_bytes=sizes.page_bytes,
             spare_memory=sizes.spare_bytes,
         )
+
+    def _why_not_ready(self) -> NotReady | None:
+        """Return the reason for which no JobManager gives this process work."""
+        if self._is_stopping:
+            return NotReady.STOPPING
+        if self._task_executor is None:
+            return NotReady.STARTING
+        return None if self._task_executor.is_registered else NotReady.NOT_REGISTERED
 
     def _registered(self, leader: Leader) -> None:
         self._leader_address = leader.resource_manager_address.rpartition("/")[0]
@@ -243,6 +265,14 @@ class TaskManager:
             last_pause_s=configuration.get(REGISTRATION_LAST_PAUSE) / 1000,
             timeout_s=configuration.get(REGISTRATION_TIMEOUT) / 1000,
         )
+
+
+def _leaders_place(configuration: Configuration) -> tuple[str, int]:
+    """Return host and port of what a TaskManager must reach first: of several interfaces it tells the one in use."""
+    if configuration.get(HA_TYPE) == "ZOOKEEPER":
+        return parse_hosts(configuration.get(HA_QUORUM))[0]
+    ports = configuration.get(JOB_MANAGER_RPC_PORT) or configuration.get(REST_PORT)
+    return configuration.get(JOB_MANAGER_ADDRESS), ports[0]
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from engine.entrypoint.places import home_folder
 from engine.errors import ConfigurationError
+from engine.network_address import plain_host
 from engine.private_folder import make_closed
 
 _SERVER = re.compile(r"server\.(\d+)")
@@ -57,7 +58,8 @@ class Quorum:
     def client_address(self, number: int) -> tuple[str, int]:
         """Return the address under which processes of the same machine reach the server."""
         host = self.settings["clientPortAddress"]
-        return ("127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host, self.client_port(number))  # noqa: S104
+        own = {"0.0.0.0": "127.0.0.1", "localhost": "127.0.0.1", "::": "::1"}  # noqa: S104
+        return own.get(host, plain_host(host)), self.client_port(number)
 
     def folder(self, number: int) -> Path:
         """Return the data folder of a server."""

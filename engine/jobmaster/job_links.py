@@ -22,6 +22,7 @@ from engine.jobmaster.broken_links import BrokenLinks
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.slot_pool import AllocatedSlot
+from engine.network_address import plain_host
 
 
 class JobLinks:
@@ -88,5 +89,5 @@ class JobLinks:
 
 
 def _place(slot: AllocatedSlot) -> str:
-    host = slot.address.rpartition("/")[0].rpartition(":")[0]
+    host = plain_host(slot.address.rpartition("/")[0].rpartition(":")[0])
     return f"TaskManager {slot.resource_id}{f' on {host}' if host else ''}"

@@ -11,6 +11,7 @@ from itertools import pairwise
 from engine.gateways.insight import TaskPressure
 from engine.gateways.job_details import AttemptDetails, VertexDetails
 from engine.graph.deployment import OperatorCounters, operator_totals
+from engine.network_address import plain_host
 from engine.rest.job_document import (
     ENDED_EXECUTION_STATES,
     EXECUTION_STATES,
@@ -217,7 +218,7 @@ def pressure_document(vertex: VertexDetails, sampled: Sequence[TaskPressure], no
 
 def host_of(address: str) -> str:
     """Return the host in ``host:port/name``."""
-    return endpoint_of(address).rpartition(":")[0] or endpoint_of(address)
+    return plain_host(endpoint_of(address).rpartition(":")[0]) or endpoint_of(address)
 
 
 def endpoint_of(address: str) -> str:

@@ -20,6 +20,7 @@ http_service.py   HttpRpcService: transport between processes: order, epoch, dea
 http_forwarding.py  passing a request on to another process
 tls.py            mutual TLS from security.ssl.*
 local_gateway.py  transport between endpoints of one process
+health.py         Health: /healthz and /readyz of a process
 heartbeat.py      HeartbeatMonitor: which processes have been silent for too long
 errors.py         how a transport can fail
 """

@@ -26,6 +26,8 @@ BODY_LIMIT = 16 * 1024 * 1024
 class Access(enum.Enum):
     """Access levels of routes."""
 
+    #: open to all, from everywhere and under any name: for answers that say nothing. GET, HEAD only
+    ANYONE = "anyone"
     #: open to all on loopback; elsewhere to holders of the secret, the read token or a client certificate. GET, HEAD
     #: only
     OPEN_GET = "open"
@@ -131,7 +133,7 @@ class Route:
     is_internal: bool = False
 
     def __post_init__(self) -> None:
-        if self.access is Access.OPEN_GET and self.method != "GET":
+        if self.access in (Access.ANYONE, Access.OPEN_GET) and self.method != "GET":
             raise ValueError(f"{self.method} {self.path}: only a GET may be open")
 
 

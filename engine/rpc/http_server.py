@@ -9,7 +9,8 @@ No byte of a body is read before the credential is verified, and none is parsed 
 its access level (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open: reading
 takes the secret, the read token or a client certificate, and all else the secret; a server without credentials or
 mutual TLS does not start. A foreign Host header is refused: pages of
-other sites that make a browser on this machine call us cannot forge it.
+other sites that make a browser on this machine call us cannot forge it. Health alone (``Access.ANYONE``), which says
+nothing, is answered to all.
 
 A caller that says which program it is must be of this one's version (``program``), and routes with messages between
 processes want to hear it; people and their tools say nothing and are answered.
@@ -23,7 +24,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import ipaddress
 import logging
 import socket
 import ssl
@@ -33,6 +33,7 @@ from typing import Any
 from aiohttp import web
 
 from engine.errors import ConfigurationError, VersionMismatchError
+from engine.network_address import address_text, bind_socket, canonical_host, is_loopback, is_wildcard
 from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
 from engine.rpc.errors import AccessDeniedError, ClockDifferenceError, MissingCredentialError
 from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
@@ -61,7 +62,7 @@ class HttpServer:
         ports: tried in order; 0 is any free one.
         credentials: the cluster secret; without it only open routes can be called.
         tls: mutual TLS; plain HTTP without.
-        host: name under which others reach this process; the interface's by default.
+        hosts: names under which others may ask this process; they are told the first. Default: the interface's.
         limits: of connections.
         readers: the token for reading beyond loopback without the secret; None: the secret is needed.
         readers_cancel: whether people who may read may also cancel jobs.
@@ -73,7 +74,7 @@ class HttpServer:
         ports: Sequence[int],
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
-        host: str | None = None,
+        hosts: Sequence[str] = (),
         limits: ConnectionLimits | None = None,
         *,
         readers: ReadAccess | None = None,
@@ -88,11 +89,14 @@ class HttpServer:
         self._credentials = credentials
         self._tls = tls
         self._is_loopback = is_loopback(bind_host)
-        self._is_any = bind_host in ("", "0.0.0.0", "::")  # noqa: S104
-        self.host = host or (socket.gethostname() if self._is_any else bind_host)
+        self._is_any = is_wildcard(bind_host)
+        self.host = hosts[0] if hosts else (socket.gethostname() if self._is_any else bind_host)
+        self._names = {canonical_host(name) for name in (self.host, bind_host, *hosts) if not is_wildcard(name)}
         self.port = 0
         self._limits = limits or ConnectionLimits()
         self._routes: list[Route] = []
+        #: paths that answer whatever host a request names
+        self._open_paths: frozenset[str] = frozenset()
         self._guard: ConnectionGuard | None = None
         self._listener: asyncio.Server | None = None
         self._runner: web.AppRunner | None = None
@@ -105,7 +109,7 @@ class HttpServer:
     @property
     def address(self) -> str:
         """``host:port`` once it has started."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return address_text(self.host, self.port)
 
     def add_routes(self, routes: Iterable[Route]) -> None:
         """Add routes; only before ``start``."""
@@ -122,6 +126,7 @@ class HttpServer:
             )
         listening = _listening_socket(self._bind_host, self._ports)
         self.port = listening.getsockname()[1]
+        self._open_paths = frozenset(route.path for route in self._routes if route.access is Access.ANYONE)
         application = web.Application()
         for route in self._routes:
             application.router.add_route(route.method, route.path, self._endpoint(route))
@@ -156,7 +161,8 @@ class HttpServer:
     async def _answer(self, request: web.Request, handler: Any) -> web.StreamResponse:
         request_begins(request.protocol)
         try:
-            self._check_host(request)
+            if request.path not in self._open_paths:
+                self._check_host(request)
             response: web.StreamResponse = await handler(request)
             return response
         except HttpError as error:
@@ -189,15 +195,17 @@ class HttpServer:
         name = _host_name(request.headers.get("Host", ""))
         if name in _LOOPBACK_NAMES and self._is_loopback:
             return
-        if name in (self.host.lower(), self._bind_host.lower()):
+        if name in self._names:
             return
         sockname = request.transport.get_extra_info("sockname") if request.transport is not None else None
-        if sockname and name in (sockname[0], socket.gethostname().lower()):
+        if sockname and name in (canonical_host(sockname[0]), socket.gethostname().lower()):
             return
         if name in _LOOPBACK_NAMES and self._is_any:
             return
         raise HttpError(
-            403, "the Host header names another host; this one is what jobmanager.rpc.address and taskmanager.host say"
+            403,
+            "the Host header names another host; this one is what jobmanager.rpc.address, rest.address and "
+            "taskmanager.host say, and web.allowed-hosts has further names",
         )
 
     def _endpoint(self, route: Route) -> Any:
@@ -241,6 +249,8 @@ class HttpServer:
 
     def _check_access(self, route: Route, request: web.Request) -> tuple[str, str]:
         """Return the digest that the body must have, and the proof that the caller has shown."""
+        if route.access is Access.ANYONE:
+            return EMPTY_DIGEST, ""
         if route.access is Access.OPEN_GET and (proof := self._proof_of_reader(request)):
             return EMPTY_DIGEST, proof
         if route.access is Access.CANCEL and self._readers_cancel and (proof := self._proof_of_reader(request)):
@@ -290,47 +300,35 @@ class HttpServer:
         return response
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an interface."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _is_mutual(tls: ssl.SSLContext | None) -> bool:
     return tls is not None and tls.verify_mode is ssl.CERT_REQUIRED
 
 
 def _listening_socket(host: str, ports: Sequence[int]) -> socket.socket:
     reason = "no port is given"
-    # "localhost" may mean ::1 as well; one address is enough, and every machine has this one.
-    address = "127.0.0.1" if host == "localhost" else host
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     for port in ports:
-        candidate = socket.socket(family, socket.SOCK_STREAM)
         try:
-            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            candidate.bind((address, port))
+            candidate = bind_socket(host, port)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            continue
+        try:
             candidate.listen(_BACKLOG)
-            candidate.setblocking(False)
         except OSError as error:
             candidate.close()
             reason = error.strerror or str(error)
         else:
+            candidate.setblocking(False)
             return candidate
     tried = ", ".join(str(port) for port in ports[:3]) + (", ..." if len(ports) > 3 else "")
     raise ConfigurationError(f"cannot listen on {host} port {tried}: {reason}")
 
 
 def _host_name(header: str) -> str:
-    """Return the name of a Host header in small letters, without the port."""
-    header = header.strip().lower()
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0]
+    """Return the name of a Host header in its one spelling, without the port."""
+    header = header.strip()
+    name = header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
+    return canonical_host(name)
 
 
 async def _checked_chunks(request: web.Request, limit: int, digest: str) -> AsyncIterator[bytes]:

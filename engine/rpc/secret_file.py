@@ -3,6 +3,8 @@
     load_or_create_secret(path, "cluster secret") ─► bytes        load_secret(path, ...) where it must be there
 
 A file that others may read, that belongs to another user, that is no file or is too short is refused, with what to do.
+One that belongs to root may be readable by its group, which root has given it to: orchestrators mount secrets so for
+processes that are not root.
 The secret is in no error. Two processes that make the file at once get the same one.
 
 Held by: tests/rpc/test_credentials.py
@@ -48,7 +50,7 @@ def load_secret(path: Path, what: str) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ConfigurationError(f"the {what} {path} is not a file")
-        if status.st_mode & 0o077:
+        if is_open_to_others(status):
             raise ConfigurationError(f"others may read the {what} {path}: run chmod 600 {path}")
         if status.st_uid not in (os.geteuid(), 0):
             raise ConfigurationError(f"the {what} {path} belongs to another user")
@@ -61,6 +63,12 @@ def load_secret(path: Path, what: str) -> bytes:
             "remove it and start the cluster again"
         )
     return secret
+
+
+def is_open_to_others(status: os.stat_result) -> bool:
+    """Whether more than the owner may read a file, or root and the group that root has given it to."""
+    is_given = status.st_uid == 0 and os.geteuid() != 0
+    return bool(status.st_mode & (0o037 if is_given else 0o077))
 
 
 def _write_secret(path: Path, what: str) -> None:

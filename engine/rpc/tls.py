@@ -19,6 +19,7 @@ from typing import NamedTuple
 from engine.config.loader import Configuration, config_directory
 from engine.config.options import SSL_CA, SSL_CERTIFICATE, SSL_ENABLED, SSL_KEY
 from engine.errors import ConfigurationError
+from engine.rpc.secret_file import is_open_to_others
 
 
 class Tls(NamedTuple):
@@ -48,7 +49,7 @@ def make_tls(certificate: Path, key: Path, authority: Path) -> Tls:
     for path in (certificate, key, authority):
         if not path.is_file():
             raise ConfigurationError(f"the TLS file {path} is not there: bin/make-certificates.sh makes the files")
-    if key.stat().st_mode & 0o077:
+    if is_open_to_others(key.stat()):
         raise ConfigurationError(f"others may read the private key {key}: run chmod 600 {key}")
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for context in (server, client):

@@ -173,6 +173,11 @@ class TaskExecutor(RpcEndpoint):
         """Hold a call at the ResourceManager for a heartbeat's interval; raises EngineError when it is not there."""
         await self._link.stay_connected(self._heartbeats.interval_s + self._settings.heartbeat_timeout_s)
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether a ResourceManager has taken this TaskExecutor and is there, as far as is known."""
+        return self._link.is_led
+
     async def disconnect(self, reason: str) -> None:
         """Tell the ResourceManager that this TaskExecutor leaves, if it can be reached."""
         await self._link.disconnect(reason)

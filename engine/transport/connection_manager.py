@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.closing import close_all
 from engine.errors import PartitionConnectionError, TaskCancelledError
+from engine.network_address import address_text
 from engine.transport.client_connection import ClientConnection
 from engine.transport.data_address import DataAddress
 from engine.transport.data_server import prepare_socket
@@ -189,7 +190,8 @@ def _connect(address: DataAddress, text: str) -> tuple[socket.socket, str]:
         raise PartitionConnectionError(f"no data connection to {text}: the socket is not there")
     with contextlib.suppress(TimeoutError):
         try:
-            return socket.create_connection((address.host, address.port), CONNECT_S), f"{address.host}:{address.port}"
+            connection = socket.create_connection((address.host, address.port), CONNECT_S)
+            return connection, address_text(address.host, address.port)
         except TimeoutError:
             raise
         except OSError as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Self
 
 from engine.errors import ConfigurationError
+from engine.network_address import address_text, split_address
 
 _UNIX: Final = "unix:"
 
@@ -35,11 +36,12 @@ class DataAddress(NamedTuple):
             if part.startswith(_UNIX):
                 unix_path = part.removeprefix(_UNIX)
                 continue
-            host, _, digits = part.rpartition(":")
-            host = host.removeprefix("[").removesuffix("]")
-            if not host or not digits.isascii() or not digits.isdigit() or not 0 < int(digits) < 65536:
-                raise ConfigurationError(f"no data address: {text!r} (unix:PATH|HOST:PORT)")
-            port = int(digits)
+            try:
+                host, port = split_address(part)
+            except ValueError as error:
+                raise ConfigurationError(f"no data address: {text!r} (unix:PATH|HOST:PORT): {error}") from None
+            if not port:
+                raise ConfigurationError(f"no data address: {text!r} (unix:PATH|HOST:PORT): port 0")
         if not unix_path and not host:
             raise ConfigurationError(f"no data address: {text!r} (unix:PATH|HOST:PORT)")
         return cls(unix_path, host, port)
@@ -47,6 +49,5 @@ class DataAddress(NamedTuple):
     def __str__(self) -> str:
         parts = [f"{_UNIX}{self.unix_path}"] if self.unix_path else []
         if self.host:
-            host = f"[{self.host}]" if ":" in self.host else self.host
-            parts.append(f"{host}:{self.port}")
+            parts.append(address_text(self.host, self.port))
         return "|".join(parts)

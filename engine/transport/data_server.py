@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import ipaddress
 import logging
 import os
 import socket
@@ -41,6 +40,7 @@ from engine.exchange.read_ahead import DiskReaders
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.sorted_partition import SortedPartition
 from engine.exchange.subpartition_view import SubpartitionView
+from engine.network_address import address_text, bind_socket, is_loopback
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.rpc.refusals import REFUSALS
@@ -157,7 +157,7 @@ class DataServer:
 
     def __init__(self, manager: ResultPartitionManager, settings: DataPlaneSettings) -> None:
         is_open = settings.credentials is None and settings.tls is None
-        if settings.bind_host is not None and is_open and not _is_loopback(settings.bind_host):
+        if settings.bind_host is not None and is_open and not is_loopback(settings.bind_host):
             raise ConfigurationError(
                 f"the data server does not listen on {settings.bind_host} without the cluster's secret "
                 "(security.secret-file) or TLS (security.ssl.enabled)"
@@ -183,13 +183,13 @@ class DataServer:
             if settings.with_unix:
                 unix_path = self._listen_unix()
             if settings.bind_host is not None:
-                family = socket.AF_INET6 if ":" in settings.bind_host else socket.AF_INET
-                listener = socket.create_server((settings.bind_host, settings.port), family=family, backlog=BACKLOG)
+                listener = bind_socket(settings.bind_host, settings.port)
                 self._listeners.append(listener)
+                listener.listen(BACKLOG)
                 host, port = settings.host or settings.bind_host, listener.getsockname()[1]
         except OSError as error:
             self.close()
-            where = f"{settings.bind_host}:{settings.port}"
+            where = address_text(settings.bind_host or "", settings.port)
             raise ConfigurationError(f"the data server cannot listen on {where}: {error}") from error
         self.address = DataAddress(unix_path, host, port)
         self._greeter = Greeter(self._listeners, self._greet, self._renewed)
@@ -326,11 +326,3 @@ def prepare_socket(connection: socket.socket) -> None:
 def _shut_down(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False

@@ -23,6 +23,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from engine.network_address import address_text, canonical_host
+
 _log = logging.getLogger(__name__)
 
 #: limit of connections that have not proved themselves
@@ -152,7 +154,7 @@ class Greeter:
                 self._evict()
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
-            name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "this host"
+            name = address_text(canonical_host(peer[0]), peer[1]) if isinstance(peer, tuple) else "this host"
             task = asyncio.ensure_future(self._meet(connection, name))
             self._strangers[task] = connection
             task.add_done_callback(self._forget)

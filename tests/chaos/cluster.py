@@ -90,7 +90,8 @@ class ChaosCluster:
         (self.folder / "conf" / "masters").write_text(f"localhost:{self.port}\n")
         self.settings = {**QUICK, "rest.port": str(self.port), "taskmanager.numberOfTaskSlots": str(slots)}
         self.settings |= {key.replace("__", "."): str(value) for key, value in settings.items()}
-        lines = [f"{key}: {value}" for key, value in self.settings.items()]
+        # in quotes: an address of IPv6 begins as a list of YAML does
+        lines = [f"{key}: {json.dumps(value)}" for key, value in self.settings.items()]
         (self.folder / "conf" / "config.yaml").write_text("\n".join([*lines, ""]))
         # Processes that listen on machines of their own make none.
         Credentials.load_or_create(self.folder / "conf" / "cluster.secret")

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from engine.client.cluster_client import ClusterClient
+from engine.network_address import address_text
 from engine.rpc.credentials import Credentials
 from tests.chaos.cluster import ChaosCluster, Job
 from tests.chaos.proxy_network import ProxyNetwork
@@ -81,7 +82,7 @@ class FarCluster(ChaosCluster):
 
     def get(self, path):
         credentials = Credentials.load(self.folder / "conf" / "cluster.secret")
-        client = ClusterClient(f"{self.network.address('jm')}:{self.port}", credentials)
+        client = ClusterClient(address_text(self.network.address("jm"), self.port), credentials)
         with self.network.inside("jm"):
             try:
                 return client.document(path)

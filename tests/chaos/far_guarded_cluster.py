@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from engine.client.cluster_client import ClusterClient
+from engine.network_address import address_text, split_address
 from engine.rpc.credentials import Credentials
 from tests.chaos.cluster import Job
 from tests.chaos.guarded_cluster import GuardedCluster
@@ -23,13 +24,13 @@ PLACES = [
 ]
 
 
-def far_quorum(folder, network):
-    """Return three servers on the machine "zk"."""
-    quorum = Quorum(folder, 3)
+def far_quorum(folder, network, servers=3):
+    """Return servers on the machine "zk"."""
+    quorum = Quorum(folder, servers)
     address = network.address("zk")
     with (folder / "conf" / "zoo.cfg").open("a") as file:
         file.write(f"clientPortAddress={address}\n")
-    quorum.hosts = ",".join(f"{address}:{quorum.port + number}" for number in range(3))
+    quorum.hosts = ",".join(address_text(address, quorum.port + number) for number in range(len(quorum.servers)))
     quorum.prefix = network.command("zk")
     return quorum
 
@@ -76,7 +77,7 @@ class FarGuardedCluster(GuardedCluster):
         credentials = Credentials.load(self.folder / "conf" / "cluster.secret")
         failure = None
         for number, port in enumerate(self.ports, 1):
-            client = ClusterClient(f"{self.network.address(f'jm{number}')}:{port}", credentials)
+            client = ClusterClient(address_text(self.network.address(f"jm{number}"), port), credentials)
             with self.network.inside("client"):
                 try:
                     return client.document(path)
@@ -88,7 +89,7 @@ class FarGuardedCluster(GuardedCluster):
 
     def leader_place(self):
         """Return the machine of the leader."""
-        host = self.leaders.now.address.rpartition(":")[0]
+        host, _ = split_address(self.leaders.now.address)
         return next(place for place in PLACES if self.network.address(place) == host)
 
     def state_left(self):

@@ -4,6 +4,7 @@
     with network.inside("jm"): connect(...)                                     sockets of this thread are there
     network.cut("jm", "tm1", both=False)  delay_s = 0.01, 0.04  loss = 0.02  heal()      counts: what was done
     network.close()
+    TapNetwork(names, seed, is_ipv6=True)       machines that have no address of IPv4, not even 127.0.0.1
 
     namespace jm ─ eth0 ═ TAP ─┐
     namespace tm1 ─ eth0 ═ TAP ─┤ this process: one thread reads frames, and writes them to whom they are for
@@ -67,8 +68,9 @@ def _enter(descriptor):
 
 
 class TapNetwork:
-    def __init__(self, names, seed):
+    def __init__(self, names, seed, *, is_ipv6=False):
         self._random = random.Random(seed)
+        self._is_ipv6 = is_ipv6
         self._prefix = f"drey-{os.getpid()}"
         self._numbers = {name: number for number, name in enumerate(names, 1)}
         self._taps = []
@@ -92,10 +94,12 @@ class TapNetwork:
         with self.inside(name):
             tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
             fcntl.ioctl(tap, _TUNSETIFF, struct.pack("16sH22x", b"eth0", _IFF_TAP_WITHOUT_HEADER))
+        address = f"{self.address(name)}/64 dev eth0 nodad" if self._is_ipv6 else f"{self.address(name)}/24 dev eth0"
         for words in (
             "link set lo up",
+            *(["addr del 127.0.0.1/8 dev lo"] if self._is_ipv6 else []),
             f"link set eth0 address 02:00:00:00:00:{number:02x}",
-            f"addr add {self.address(name)}/24 dev eth0",
+            f"addr add {address}",
             "link set eth0 mtu 9000 up",
         ):
             subprocess.run(["ip", "-n", namespace, *words.split()], check=True)
@@ -105,7 +109,7 @@ class TapNetwork:
         return f"{self._prefix}-{name}"
 
     def address(self, name):
-        return f"10.78.0.{self._numbers[name]}"
+        return f"fd78::{self._numbers[name]}" if self._is_ipv6 else f"10.78.0.{self._numbers[name]}"
 
     def command(self, name):
         """Return what a command begins with that runs there."""

@@ -8,6 +8,7 @@ import pytest
 from engine.config.command_line import CommandLine, given_once, install_command_line
 from engine.config.config_file import read_config_file
 from engine.config.loader import configuration_from_texts, load_configuration, variable_name
+from engine.config.network_options import ALLOWED_HOSTS, REST_ADDRESS, TASK_MANAGER_HOST
 from engine.config.options import (
     BUFFER_TIMEOUT,
     MANAGED_SIZE,
@@ -95,6 +96,10 @@ def test_an_unknown_variable_suggests_the_nearest(monkeypatch):
         ("execution.buffer-timeout", "-2", "not a duration"),
         ("heartbeat.interval", "-1", "not a duration"),
         ("debug.force-spill", "perhaps", "neither true nor false"),
+        ("taskmanager.host", "tm-1:8081", "without a port"),
+        ("taskmanager.host", "tm 1", "is no host"),
+        ("rest.address", "http://jm", "is no host"),
+        ("web.allowed-hosts", "a,b:1", "without a port"),
     ],
 )
 def test_a_value_that_does_not_fit_names_key_origin_and_reason(key, value, text):
@@ -111,6 +116,13 @@ def test_values_are_typed_and_travel_as_text(monkeypatch):
     assert configuration.get(BUFFER_TIMEOUT) == 100
     copy = configuration_from_texts(configuration.as_texts())
     assert copy.as_texts() == {"taskmanager.memory.managed.size": "16mb", "debug.force-spill": "true"}
+
+
+def test_hosts_may_have_the_brackets_that_addresses_have(monkeypatch):
+    texts = {"taskmanager.host": "[fd00::1]", "web.allowed-hosts": " jm.example, [::1],", "rest.address": " jm "}
+    configuration = load_configuration(texts)
+    assert configuration.get(TASK_MANAGER_HOST) == "fd00::1" and configuration.get(REST_ADDRESS) == "jm"
+    assert configuration.get(ALLOWED_HOSTS) == ("jm.example", "::1")
 
 
 def test_every_option_is_described_in_the_shipped_file_with_its_own_variable():

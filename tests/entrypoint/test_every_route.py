@@ -96,6 +96,9 @@ def test_no_route_is_reached_without_the_secret_or_with_a_foreign_host(kind, bin
             methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
             for method in methods:
                 good = credentials.sign(method, target, epoch="1")
+                if route.access is Access.ANYONE:
+                    assert target in ("/healthz", "/readyz"), route
+                    continue
                 assert asked(port, method, target, "evil.example", good) == 403, route
                 if route.access is Access.OPEN_GET and bind_host == "127.0.0.1":
                     continue

@@ -1,11 +1,13 @@
 """``ProcessServer``: its parts end together."""
 
 import asyncio
+import logging
+import socket
 
 import pytest
 
 from engine.config.loader import configuration_from_texts
-from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.entrypoint.servers import ProcessServer, advertised_host, load_credentials
 from engine.errors import ConfigurationError
 from engine.rpc.credentials import Credentials
 
@@ -55,3 +57,36 @@ def test_beyond_its_machine_a_process_wants_a_secret_that_others_know(tmp_path, 
     with pytest.raises(ConfigurationError, match="without the cluster's secret") as refused:
         load_credentials(configuration, bind_host)
     assert bind_host in str(refused.value) and f"> {path})" in str(refused.value) and not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "bind_host", "told"),
+    [
+        *[(None, "localhost", "localhost"), (None, "10.0.0.7", "10.0.0.7"), ("tm-1", "0.0.0.0", "tm-1")],
+        *[("fd00::1", "::", "fd00::1"), ("tm-1", "localhost", "tm-1"), (None, "0.0.0.0", "127.0.0.1")],
+    ],
+)
+def test_others_are_told_what_is_set_or_where_a_process_listens(host, bind_host, told, caplog):
+    with caplog.at_level(logging.WARNING):
+        assert advertised_host("taskmanager.host", host, bind_host, ("127.0.0.1", 6123)) == told
+    assert not caplog.records
+
+
+def test_a_process_that_listens_everywhere_and_faces_nobody_is_told_by_the_name_of_its_machine(caplog):
+    with caplog.at_level(logging.WARNING):
+        told = advertised_host("taskmanager.host", None, "0.0.0.0", ("no-such-host.invalid", 1))
+    assert told == socket.gethostname()
+    assert "no way to no-such-host.invalid yet" in caplog.text and "set taskmanager.host" in caplog.text
+
+
+@pytest.mark.parametrize(("host", "bind_host"), [("0.0.0.0", "0.0.0.0"), ("::", "10.0.0.7"), ("localhost", "10.0.0.7")])
+def test_a_host_under_which_none_would_be_found_is_refused(host, bind_host):
+    with pytest.raises(ConfigurationError, match=r"set jobmanager\.rpc\.address to"):
+        advertised_host("jobmanager.rpc.address", host, bind_host)
+
+
+@pytest.mark.parametrize("bind_host", ["0.0.0.0", "::", "jm-1"])
+def test_localhost_beyond_this_machine_is_warned_of(bind_host, caplog):
+    with caplog.at_level(logging.WARNING):
+        assert advertised_host("jobmanager.rpc.address", "localhost", bind_host) == "localhost"
+    assert "for processes of other machines, set jobmanager.rpc.address" in caplog.text

@@ -8,7 +8,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from ha.session_end import SessionHandle, end_session
-from ha.zookeeper_hosts import parse_hosts
+from ha.zookeeper_hosts import parse_hosts, server_text
 from tests.ha.candidate import settings_of
 from tests.ha.leading import Leading, zookeeper
 from tests.ha.quorum import WAIT_S, needs_quorum, until
@@ -129,6 +129,7 @@ def test_a_guardian_that_is_gone_or_does_not_listen_holds_nobody_up():
         ("a:1, b:2 ,", (("a", 1), ("b", 2))),
         ("a", (("a", 2181),)),
         ("[::1]:5,[::1]", (("::1", 5), ("::1", 2181))),
+        ("[fd00::1]:5,zk-2:6", (("fd00::1", 5), ("zk-2", 6))),
     ],
 )
 def test_servers_are_read(text, servers):
@@ -139,3 +140,13 @@ def test_servers_are_read(text, servers):
 def test_what_is_no_server_is_said(text):
     with pytest.raises(ValueError, match="host:port"):
         parse_hosts(text)
+
+
+@pytest.mark.parametrize("text", ["fd00::1:2181", "::1", "a:1,fd00::2:2181", "[fd00::1:2181"])
+def test_an_address_of_ipv6_without_brackets_is_refused_since_its_port_is_not_known(text):
+    with pytest.raises(ValueError, match=r"write \[address\]:port"):
+        parse_hosts(text)
+
+
+def test_servers_are_shown_as_they_are_written():
+    assert [server_text(*server) for server in parse_hosts("[fd00::1]:5,a")] == ["[fd00::1]:5", "a:2181"]

@@ -41,7 +41,7 @@ class Member:
     def __init__(self, name):
         self.name, self.leader, self.seen = name, None, []
         self.credentials = Credentials(SECRET)
-        self.server = HttpServer("127.0.0.1", [0], self.credentials, host="localhost")
+        self.server = HttpServer("127.0.0.1", [0], self.credentials, hosts=["localhost"])
         self.forwarder = HttpForwarder()
         self.hang = asyncio.Event()
         routes = (

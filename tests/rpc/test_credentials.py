@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 import stat
@@ -17,6 +18,7 @@ from engine.errors import ConfigurationError
 from engine.rpc import credentials as module
 from engine.rpc.credentials import EMPTY_DIGEST, SCHEME, Credentials, secret_file
 from engine.rpc.errors import AccessDeniedError
+from engine.rpc.secret_file import is_open_to_others
 
 SECRET = b"0123456789abcdef"
 
@@ -224,3 +226,16 @@ def test_the_secret_lies_beside_the_configuration_wherever_the_command_runs(tmp_
     monkeypatch.setenv("DREY_CONF_DIR", str(tmp_path / "nowhere"))
     assert found() is None
     assert found("/etc/drey.secret").as_posix() == "/etc/drey.secret"
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "own", "is_open"),
+    [
+        *[(0o600, 7, 7, False), (0o640, 7, 7, True), (0o440, 0, 7, False), (0o640, 0, 7, False)],
+        *[(0o640, 0, 0, True), (0o660, 0, 7, True), (0o644, 0, 7, True), (0o450, 0, 7, True)],
+    ],
+)
+def test_the_group_may_read_what_root_has_given_it_and_nobody_else(monkeypatch, mode, owner, own, is_open):
+    monkeypatch.setattr(os, "geteuid", lambda: own)
+    status = os.stat_result((mode | stat.S_IFREG, 1, 1, 1, owner, 0, 32, 0, 0, 0))
+    assert is_open_to_others(status) == is_open

@@ -113,6 +113,20 @@ def test_names_of_this_machine_are_no_foreign_hosts(running, host):
     assert running.raw(head("GET", "/open/x", host=host))[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *[(host, 200) for host in ("jm.example", "JM.Example.:8081", "rest.example", "[fd00::7]", "[FD00:0:0::7]:1")],
+        *[(host, 403) for host in ("fd00::7", "[fd00::8]", "0.0.0.0", "example", "jm.example.evil")],
+    ],
+)
+def test_a_server_on_all_interfaces_answers_to_each_name_that_it_has_however_it_is_spelled(host, status):
+    with served(bind_host="0.0.0.0", hosts=["jm.example", "fd00::7", "rest.example"]) as one:
+        assert one.server.address == f"jm.example:{one.server.port}"
+        signed = {AUTHORIZATION: one.credentials.sign("GET", "/open/x")}
+        assert one.raw(head("GET", "/open/x", host=host, **signed))[0] == status
+
+
 def test_off_loopback_everything_needs_the_secret():
     with served(bind_host="0.0.0.0") as one:
         assert one.ask("GET", "/open/x", signed=False)[0] == 401

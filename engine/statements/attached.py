@@ -57,6 +57,12 @@ def is_delta(environment: Environment, node: exp.Table) -> bool:
     return node.db.lower() == "delta" and not node.catalog and "delta" not in environment.catalogs
 
 
+def is_main(environment: Environment, node: exp.Table) -> bool:
+    """Return whether a name has the parts that information_schema gives registered ones: main.name, drey.main.name."""
+    catalog = node.catalog.lower()
+    return node.db.lower() == "main" and catalog in ("", "drey") and "drey" not in environment.catalogs
+
+
 def changing_table(
     environment: Environment, node: exp.Table, table: Callable[[exp.Table], DataSet | None]
 ) -> TableTarget | None:

@@ -51,7 +51,7 @@ class StatementSession:
 
     def __init__(self, environment: Environment, dialect: str | None = None) -> None:
         self.environment = environment
-        self._dialect = dialect
+        self.dialect = dialect
         self._stored_count = 0
 
     def rows(self, statement: kinds.Statement, parameters: Parameters = None) -> DataSet | None:
@@ -104,7 +104,7 @@ class StatementSession:
 
     def query(self, text: str, parameters: Parameters = None) -> DataSet:
         """Return the data set of a query."""
-        return self.environment.sql(text, parameters, dialect=self._dialect)
+        return self.environment.sql(text, parameters, dialect=self.dialect)
 
     def table_names(self) -> list[str]:
         """Return the names of tables, those of attached catalogs behind the registered ones."""

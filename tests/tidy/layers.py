@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("statements",),
     ("entrypoint", "minicluster"),
     ("dataframes",),
-    ("targets",),
+    ("targets", "flight_sql"),
     ("cli",),
     ("drey",),
 )
@@ -82,6 +82,7 @@ CONFINED = {
     "cloudpickle": frozenset({"api", "functions", "records"}),
     "datafusion": frozenset[str](),
     "sqlglot": frozenset({"dialects", "sql_values", "sql", "statements"}),
+    "google": frozenset({"flight_sql"}),
     "rich": frozenset({"cli"}),
     "prometheus_client": frozenset({"rest"}),
     "shtab": frozenset({"cli"}),

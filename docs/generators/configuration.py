@@ -28,6 +28,7 @@ REASONS = {
     "env": "Sites differ in how much they log and keep.",
     "execution": "The defaults suit jobs that run once. For a job that runs daily on known data, another exchange "
     "mode, parallelism or time-out may be better.",
+    "flight-sql": "A server for tools has its own token, and as many statements at once as its machine bears.",
     "functions": "Only the author and the site know how long a function may take, and which rights it needs.",
     "heartbeat": "Networks differ: a shorter time-out finds a lost process sooner, a longer one tolerates pauses.",
     "high-availability": "ZooKeeper's addresses and security, and the JobManagers' shared folder, depend on the site.",

@@ -37,6 +37,7 @@ REASONS = {
     "job": "Users know which of their jobs may wait.",
     "jobmanager": "Addresses, the number of running jobs, and restarts of the process.",
     "jobstore": "Sites differ in how long they keep ended jobs.",
+    "lineage": "A site either collects lineage or does not.",
     "logging": "Log collectors read JSON, people read text.",
     "optimizer": "Plans can be compared with those of Flink 1.x.",
     "parallelism": "The default is the number of processors; a shared machine gives a job fewer.",

@@ -7,7 +7,7 @@ Held by: tests/config/test_loader.py
 
 from __future__ import annotations
 
-from engine.config import debug_options, flight_sql_options, sql_options, storage_options  # noqa: F401 - declare theirs
+from engine.config import debug_options, flight_sql_options, lineage_options, sql_options, storage_options  # noqa: F401
 from engine.config.config_option import OPTIONS, ConfigOption
 from engine.config.config_option import declared as _option
 

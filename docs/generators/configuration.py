@@ -48,7 +48,8 @@ REASONS = {
     "security": "Secrets and certificates depend on the site.",
     "slot": "The right time-out depends on whether TaskManagers are started on demand.",
     "spark": "The Spark cluster for `-t spark` depends on the site.",
-    "sql": "How many rounds a recursive query may take depends on its data: the length of a path, the depth of a tree.",
+    "sql": "Statements of strangers should not name files. How many rounds a recursive query may take depends on its "
+    "data: the length of a path, the depth of a tree.",
     "storage": "Endpoints and credentials of object stores depend on the site. They travel with no job: each process "
     "has its own.",
     "table": "Runtime filters can be switched off, to measure their effect.",

@@ -34,7 +34,7 @@ from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Context, Session
 from engine.sql.query_binder import bind_query, data_set_of
 from engine.statements import statements as kinds
-from engine.statements.attached import attached_rows, changing_table, delta_rows, is_delta, is_main, renew
+from engine.statements.attached import attached_rows, changing_table, check_files, delta_rows, is_delta, is_main, renew
 from engine.statements.information_schema import information_schema, is_information_schema
 from engine.statements.macros import create_macro, drop_macro, expanded
 from engine.statements.parameters import parameters_of
@@ -186,6 +186,7 @@ def _reader_of(
             return attached_rows(environment, node, version)
         if found is not None or not node.this.args.get("quoted") or not _is_path(node, text):
             return found
+        check_files(environment, node.name)
         if node.name not in paths:
             paths[node.name] = read_table(environment, node.name)
         return paths[node.name]
@@ -226,7 +227,7 @@ def _row(environment: Environment, name: str, value: str) -> DataSet:
 def _named(name: str, tables: Mapping[str, DataSet]) -> DataSet | None:
     if name in tables:
         return tables[name]
-    found = [one for one in tables if one.lower() == name.lower()]
+    found = [one for one in list(tables) if one.lower() == name.lower()]  # another thread may register one
     return tables[found[0]] if len(found) == 1 else None
 
 

@@ -24,7 +24,7 @@ from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import is_hidden, local_path
 from engine.sql_values.casts import rounded
 from engine.statements import statements as kinds
-from engine.statements.attached import attached_table, attached_tables
+from engine.statements.attached import attached_table, attached_tables, check_files
 from engine.statements.macros import create_macro, drop_macro
 from engine.statements.query import format_at, read_table
 from engine.storage.file_system import FolderEntry
@@ -99,6 +99,7 @@ class StatementSession:
             case kinds.Attach(name=name, catalog=catalog):
                 if name in environment.catalogs:
                     raise PlanError(f"ATTACH {catalog!r} AS {name}: this name is attached already; write another one")
+                check_files(environment, catalog)
                 environment.attach(name, catalog)
         return None
 
@@ -148,6 +149,7 @@ class StatementSession:
         return result
 
     def _copy(self, copy: kinds.CopyTo, parameters: Parameters) -> JobResult:
+        check_files(self.environment, copy.path)
         options = _write_options(copy.file_format, copy.options)
         use_store_settings(self.environment.configuration.storage_texts())
         place = local_path(copy.path, "COPY TO")
@@ -164,6 +166,7 @@ class StatementSession:
     def _insert(self, insert: kinds.InsertInto, parameters: Parameters) -> JobResult:
         """Add rows to files; columns go by their places, and become of the types that are there."""
         use_store_settings(self.environment.configuration.storage_texts())
+        check_files(self.environment, insert.path)
         folder = local_path(insert.path, "INSERT INTO")
         if not is_folder(folder):
             raise PlanError(f"INSERT INTO {insert.path!r}: no such folder; COPY (query) TO 'path' makes one")

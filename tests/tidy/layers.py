@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("statements",),
     ("entrypoint", "minicluster"),
     ("dataframes",),
-    ("targets", "flight_sql"),
+    ("targets", "flight_sql", "mcp_server"),
     ("cli",),
     ("drey",),
 )
@@ -83,6 +83,7 @@ CONFINED = {
     "datafusion": frozenset[str](),
     "sqlglot": frozenset({"dialects", "sql_values", "sql", "statements"}),
     "google": frozenset({"flight_sql"}),
+    "mcp": frozenset({"mcp_server"}),
     "openlineage": frozenset({"lineage"}),
     "rich": frozenset({"cli"}),
     "prometheus_client": frozenset({"rest"}),

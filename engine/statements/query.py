@@ -157,6 +157,12 @@ def is_change(text: str, dialect: str | None = None) -> bool:
         return False
 
 
+def check_no_change(text: str, dialect: str | None = None) -> None:
+    """Raise PlanError for a change in the place of a query: its binding would make it."""
+    if is_change(text, dialect):
+        raise PlanError("sql: a statement that changes a table stands alone, also behind WITH")
+
+
 def _in_dialect(text: str, dialect: str) -> exp.Expr:
     """Return the one statement of a text in a dialect that is named."""
     from engine.dialects.translation import OURS, checked_dialect, translated
@@ -205,6 +211,7 @@ def _of_environment(
         return None
     match kinds.statement(text):
         case kinds.Explain(text=query, analyze=analyze, file_format=file_format):
+            check_no_change(query, dialect)
             data = query_data_set(query, environment, parameters, dialect)
             return _row(environment, "plan", data.explain(analyze=analyze, format=file_format))
         case kinds.CreateMacro() | kinds.Drop(kind="MACRO") if parameters:

@@ -26,7 +26,7 @@ from engine.sql_values.casts import rounded
 from engine.statements import statements as kinds
 from engine.statements.attached import attached_table, attached_tables, check_files
 from engine.statements.macros import create_macro, drop_macro
-from engine.statements.query import format_at, read_table
+from engine.statements.query import check_no_change, format_at, read_table
 from engine.storage.file_system import FolderEntry
 from engine.storage.file_systems import file_system_of, is_folder
 from engine.storage.store_client import use_store_settings
@@ -57,6 +57,7 @@ class StatementSession:
     def rows(self, statement: kinds.Statement, parameters: Parameters = None) -> DataSet | None:
         """Return the rows that a statement asks for, None for a statement that makes a change. Raises: EngineError."""
         environment = self.environment
+        self._check_stands_alone(statement)
         match statement:
             case kinds.Query(text=query):
                 kinds.check_is_whole(query)
@@ -81,6 +82,7 @@ class StatementSession:
     def change(self, statement: kinds.Statement, parameters: Parameters = None) -> JobResult | None:
         """Make the change of a statement; return its job, None where it took none. Raises: EngineError."""
         environment = self.environment
+        self._check_stands_alone(statement)
         match statement:
             case kinds.CreateMacro(macro=macro) as created:
                 environment.statements.clear()
@@ -102,6 +104,11 @@ class StatementSession:
                 check_files(environment, catalog)
                 environment.attach(name, catalog)
         return None
+
+    def _check_stands_alone(self, statement: kinds.Statement) -> None:
+        """Raise PlanError for a change within another statement."""
+        if not isinstance(statement, kinds.Query):
+            check_no_change(getattr(statement, "text", ""), self.dialect)
 
     def query(self, text: str, parameters: Parameters = None) -> DataSet:
         """Return the data set of a query."""
@@ -133,6 +140,7 @@ class StatementSession:
 
     def _drop(self, drop: kinds.Drop) -> None:
         if drop.kind == "MACRO":
+            self.environment.statements.clear()
             drop_macro(self.environment.macros, drop.name, drop.if_exists)
         elif drop.name in self.environment.tables:
             self.environment.unregister(drop.name)

@@ -1,12 +1,13 @@
 """What a statement of a client does: run where its rows are asked for, or at once and never twice."""
 
+import contextlib
 import threading
 
 import pyarrow as pa
 import pytest
 
 from engine import Environment
-from engine.errors import PlanError
+from engine.errors import EngineError, PlanError
 from engine.flight_sql.admission import GoneError
 from engine.flight_sql.commands import Call, Commands, ForbiddenError, pieces_of
 from engine.flight_sql.messages import unpacked
@@ -117,6 +118,31 @@ def test_a_read_only_server_runs_queries_alone(env, running):
             commands.asked(text, CALL)
         assert isinstance(caught.value, ForbiddenError) or "WITH" in text
     assert set(env.tables) == {"t"}
+
+
+@pytest.mark.parametrize("before", ["EXPLAIN", "EXPLAIN ANALYZE", "SUMMARIZE", "CREATE VIEW v AS", "CREATE TABLE k AS"])
+def test_no_change_hides_in_another_statement(env, running, tmp_path, before):
+    pytest.importorskip("deltalake")
+    path = tmp_path / "delta"
+    env.from_arrow(pa.table({"n": [1, 2]})).write_delta(str(path))
+    env.execute()
+    change = f'WITH a AS (SELECT 1 AS n) DELETE FROM delta."{path}" WHERE n = 1'
+    for is_read_only in (True, False):
+        commands = Commands(StatementSession(env), running, is_read_only=is_read_only)
+        with contextlib.suppress(EngineError):
+            commands.schema(f"{before} {change}")
+        with pytest.raises(EngineError):
+            commands.asked(f"{before} {change}", CALL)
+        assert rows_of(commands, f'SELECT count(*) AS c FROM delta."{path}"') == [{"c": 2}]
+
+
+def test_a_macro_that_is_another_one_means_what_it_says(commands):
+    for number in (1, 2):
+        commands.changed(f"CREATE OR REPLACE MACRO twice(a) AS a * {number}", CALL)
+        assert rows_of(commands, "SELECT twice(10) AS x") == [{"x": 10 * number}]
+    commands.changed("DROP MACRO twice", CALL)
+    with pytest.raises(EngineError):
+        rows_of(commands, "SELECT twice(10) AS x")
 
 
 def test_the_columns_of_a_prepared_statement_are_known_where_null_fits(commands):

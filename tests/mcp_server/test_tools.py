@@ -66,6 +66,7 @@ def test_a_query_that_takes_too_long_is_cancelled(tools):
         "WITH a AS (SELECT 1 AS n) DELETE FROM sales",
         "COPY sales TO '/tmp/x' (FORMAT csv)",
         "EXPLAIN ANALYZE SELECT 1",
+        "SUMMARIZE WITH a AS (SELECT 1 AS n) DELETE FROM sales",
         "SELECT * FROM '/etc/passwd'",
         'SELECT * FROM delta."/etc"',
         "",

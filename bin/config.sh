@@ -247,7 +247,7 @@ ensure_schedulers() {
         folder="$DREY_VENV/schedulers/$name"
         [ ! -e "$folder/.installed" ] || continue
         say "installing ${packages[$name]}"
-        if "$DREY_PYTHON" -m venv "$folder" &&
+        if "$DREY_PYTHON" -P -m venv "$folder" &&
             # shellcheck disable=SC2086 - several packages
             "$folder/bin/pip" install -q ${packages[$name]} adbc-driver-flightsql pyarrow >/dev/null; then
             touch "$folder/.installed"

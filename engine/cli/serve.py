@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from engine.statements.session import StatementSession
 
 PORT = 31337
+#: time after which a signal is seen, seconds
+_LOOK_S = 0.2
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +88,8 @@ def serve(options: argparse.Namespace) -> int:
         try:
             token = f" (token: {service.token_file})" if service.token_file else ""
             print(f"Flight SQL at {service.uri}{token}", flush=True)
-            while not is_over.wait(3600):
+            # The system may give the signal to a thread of gRPC's, which does not wake this one.
+            while not is_over.wait(_LOOK_S):
                 pass
             print("shutting down", file=sys.stderr, flush=True)
         finally:

@@ -116,7 +116,7 @@ class AccessOfCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             reason = Reason.MISSING_SECRET if not header else Reason.WRONG_SECRET
             REFUSALS.note(reason, "flight-sql", str(info.method), why)
             raise flight.FlightUnauthenticatedError(_WRONG.format(why))
-        is_login = header[:6].lower() == "basic " and not self._access.is_open
+        is_login = header[:6].lower() == "basic "  # also where all are let in: clients wait for a token
         return AccessOfCall(owner, self._access.new_session() if is_login else "")
 
 

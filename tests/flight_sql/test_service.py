@@ -152,6 +152,11 @@ def test_a_port_that_is_taken_is_one_clear_error(environment):
         assert rows(service.uri) == [(1,), (2,)]
 
 
+def test_a_server_without_a_token_takes_clients_that_log_in(environment):
+    with FlightSqlService(environment(), "127.0.0.1", 0, is_open=True) as service:
+        assert rows(service.uri, **login("anybody", "anything")) == [(1,), (2,)]
+
+
 def test_an_address_of_version_6(environment):
     with FlightSqlService(environment(), "::1", 0, is_open=True) as service:
         assert rows(service.uri) == [(1,), (2,)]

@@ -13,6 +13,7 @@
 #   ensure_helm          Helm, which tests of the chart call: from npm, where there is node
 #   ensure_deployment_tools  debootstrap, systemd-analyze and iproute2 of Debian, for tests of images, units and networks
 #   ensure_store_servers Azurite and s3rver, stores that tests start: from npm, where there is node
+#   ensure_schedulers    Airflow and Dagster, whose recipes tests run: from PyPI, each in an environment of its own
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
 # Python runs with -P, and PYTHONPATH without entries that mean the current folder: nothing is imported from the folder
@@ -299,6 +300,27 @@ ensure_deployment_tools() {
     say "installing ${missing[*]}"
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
         "${missing[@]}"; } >/dev/null || say "they could not be installed: tests that need them will be skipped"
+}
+
+# Their requirements and ours are not for one environment.
+ensure_schedulers() {
+    local name folder
+    local -A packages=(
+        [airflow]="apache-airflow>=3.3,<4 apache-airflow-providers-apache-arrow"
+        [dagster]="dagster>=1.13,<2"
+    )
+    for name in "${!packages[@]}"; do
+        folder="$DREY_VENV/schedulers/$name"
+        [ ! -e "$folder/.installed" ] || continue
+        say "installing ${packages[$name]}"
+        if "$DREY_PYTHON" -P -m venv "$folder" &&
+            # shellcheck disable=SC2086 - several packages
+            "$folder/bin/pip" install -q ${packages[$name]} adbc-driver-flightsql pyarrow >/dev/null; then
+            touch "$folder/.installed"
+        else
+            say "$name could not be installed: its test will be skipped"
+        fi
+    done
 }
 
 # Only a start needs a fresh environment: what runs can be stopped with any.

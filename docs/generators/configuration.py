@@ -28,6 +28,7 @@ REASONS = {
     "env": "Sites differ in how much they log and keep.",
     "execution": "The defaults suit jobs that run once. For a job that runs daily on known data, another exchange "
     "mode, parallelism or time-out may be better.",
+    "flight-sql": "A server for tools has its own token, and as many statements at once as its machine bears.",
     "functions": "Only the author and the site know how long a function may take, and which rights it needs.",
     "heartbeat": "Networks differ: a shorter time-out finds a lost process sooner, a longer one tolerates pauses.",
     "high-availability": "ZooKeeper's addresses and security, and the JobManagers' shared folder, depend on the site.",
@@ -36,6 +37,7 @@ REASONS = {
     "job": "Users know which of their jobs may wait.",
     "jobmanager": "Addresses, the number of running jobs, and restarts of the process.",
     "jobstore": "Sites differ in how long they keep ended jobs.",
+    "lineage": "A site either collects lineage or does not.",
     "logging": "Log collectors read JSON, people read text.",
     "optimizer": "Plans can be compared with those of Flink 1.x.",
     "parallelism": "The default is the number of processors; a shared machine gives a job fewer.",
@@ -46,7 +48,8 @@ REASONS = {
     "security": "Secrets and certificates depend on the site.",
     "slot": "The right time-out depends on whether TaskManagers are started on demand.",
     "spark": "The Spark cluster for `-t spark` depends on the site.",
-    "sql": "How many rounds a recursive query may take depends on its data: the length of a path, the depth of a tree.",
+    "sql": "Statements of strangers should not name files. How many rounds a recursive query may take depends on its "
+    "data: the length of a path, the depth of a tree.",
     "storage": "Endpoints and credentials of object stores depend on the site. They travel with no job: each process "
     "has its own.",
     "table": "Runtime filters can be switched off, to measure their effect.",

@@ -55,6 +55,7 @@ from engine.formats.output_check import check_outputs
 from engine.formats.registry import sink_format_of
 from engine.graph.plan import Operator, Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
+from engine.lineage.events import observed
 from engine.lowering.logical_node import LogicalNode, build_plan, reachable, said_plan
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
@@ -260,7 +261,9 @@ class Environment(SourceCalls, HasOtherNames):
             if not executor_of(self._target).is_dry:
                 use_store_settings(self._configuration.storage_texts())
                 check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
-        return self._run(sinks, chosen)
+        with observed(sinks, chosen, self._configuration) as run:
+            run.result = self._run(sinks, chosen)
+        return run.result
 
     def _run(self, sinks: Sequence[LogicalNode], name: str) -> JobResult:
         return self._planned_and_run(sinks, name)[1]

@@ -221,6 +221,11 @@ class ResultStream(Iterator[pa.RecordBatch]):
         self._files.delete(path)
         return iter(batches)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its job has not ended."""
+        return self._job.thread.is_alive()
+
     def give_way(self) -> None:
         """Run the job to its end, whether or not its rows are read; may be called in any thread."""
         self._gives_way = True

@@ -9,6 +9,8 @@
     sql_statements.py  sql: statements of a command line or a file
     sql_session.py   what runs them, one after the other
     sql_shell.py     sql on a terminal: a line editor with history and completion; sql_words.py: what it completes
+    serve.py         serve: a server of Flight SQL for tools
+    agent_server.py  mcp: tables for an agent
     cluster_jobs.py  job list, status, cancel, logs: jobs of a running cluster
     job_trace.py     job trace: the run of a job as a trace for Perfetto
     job_report.py    job report: the profile of a job as one page

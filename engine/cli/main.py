@@ -4,6 +4,8 @@ flink-run job submit [options] JOB.py [args]     run a job          (short: flin
 flink-run job info   [options] JOB.py [args]     explain its plan
 flink-run job list | status ID | cancel ID | logs ID [FILE] | trace ID [FILE]      jobs of a cluster
 flink-run sql -e QUERY --table NAME=PATH         queries over files
+flink-run serve --flight-sql PORT                a server of Flight SQL for tools
+flink-run mcp --table NAME=PATH                  tables for an agent, on standard input and output
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
 flink-run ha gc [--delete]                       what a cluster has stored and no job needs any more
@@ -19,11 +21,13 @@ from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
 from engine import __version__
+from engine.cli.agent_server import add_mcp_arguments, serve_agent
 from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, list_jobs, show_logs, show_status
 from engine.cli.config_show import show_config
 from engine.cli.job_report import write_report
 from engine.cli.job_trace import write_trace
 from engine.cli.run_script import report_error
+from engine.cli.serve import add_serve_arguments, serve
 from engine.cli.sql_statements import add_sql_arguments
 from engine.cli.submit import add_script_arguments, submit
 from engine.config.durations import parse_duration_ms
@@ -112,6 +116,16 @@ def build_parser() -> Parser:
     querying.add_argument("--remote", metavar="sc://HOST:PORT", help="server of Spark Connect (spark)")
     add_sql_arguments(querying)
     querying.set_defaults(run=_run_sql)
+
+    serving = _add_action(groups, "serve", "serve tools over Flight SQL")
+    serving.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
+    add_serve_arguments(serving)
+    serving.set_defaults(run=serve)
+
+    agents = _add_action(groups, "mcp", "serve tables to an agent over the Model Context Protocol")
+    agents.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
+    add_mcp_arguments(agents)
+    agents.set_defaults(run=serve_agent)
 
     settings = groups.add_parser("config", help="show settings and where they come from").add_subparsers(
         title="actions", metavar="ACTION", required=True

@@ -208,12 +208,19 @@ def current_listener() -> JobListener:
 
 @contextmanager
 def heard_by(listener: JobListener) -> Iterator[None]:
-    """Install a listener for the jobs that this thread runs; its errors are raised where the job is waited for."""
+    """Install a listener for the jobs that this thread runs; its errors are raised where the job is waited for.
+
+    Within another one, until its own end.
+    """
+    former = getattr(_of_thread, "listener", None)
     _of_thread.listener = listener
     try:
         yield
     finally:
-        del _of_thread.listener
+        if former is None:
+            del _of_thread.listener
+        else:
+            _of_thread.listener = former
 
 
 def is_watched() -> bool:

@@ -10,7 +10,7 @@
     home.py         a checkout or an installation: folders of conf, of scripts, of what is delivered
     loader.py       layers (file, environment, command line, script) -> Configuration
     storage_options.py  what opens object stores
-    sql_options.py  those of queries
+    sql_options.py  those of queries; flight_sql_options.py, lineage_options.py: of the rooms
     network_options.py  where processes listen and are reached
     secret_keys.py  which values are never shown
     command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process

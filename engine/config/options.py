@@ -8,6 +8,8 @@ Held by: tests/config/test_loader.py
 from __future__ import annotations
 
 import engine.config.debug_options
+import engine.config.flight_sql_options
+import engine.config.lineage_options
 import engine.config.network_options
 import engine.config.sql_options
 import engine.config.storage_options  # noqa: F401 - declares its options

@@ -1,6 +1,6 @@
 """Mutual TLS: contexts for both ends of every connection, from ``security.ssl.*``.
 
-    tls_contexts(configuration) ─► None, or Tls(server, client)
+    tls_contexts(configuration) ─► None, or Tls(server, client)      certificate_pem: for libraries that take no context
 
 One certificate authority of the cluster's own (``bin/make-certificates.sh``) signs one certificate for all of its
 processes and clients; both ends show theirs and check the other's: the authority, its dates, and (clients) that it
@@ -27,6 +27,15 @@ class Tls(NamedTuple):
 
     server: ssl.SSLContext
     client: ssl.SSLContext
+
+
+def certificate_pem(configuration: Configuration) -> tuple[bytes, bytes] | None:
+    """Return certificate and key of this process, None without TLS; ConfigurationError for files that do not fit."""
+    if tls_contexts(configuration) is None:
+        return None
+    folder = config_directory() or Path()
+    chain, key = (folder / str(configuration.get(option)) for option in (SSL_CERTIFICATE, SSL_KEY))
+    return chain.read_bytes(), key.read_bytes()
 
 
 def tls_contexts(configuration: Configuration) -> Tls | None:

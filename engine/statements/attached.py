@@ -24,6 +24,7 @@ from sqlglot import exp
 
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
+from engine.config.sql_options import FILES_ENABLED
 from engine.dialects.parser import parsed, sentence
 from engine.errors import PlanError
 from engine.formats.table_target import TableTarget
@@ -31,6 +32,13 @@ from engine.graph.plan import Source
 from engine.graph.source_spec import FormatSource
 from engine.outputs.table_targets import delta, iceberg
 from engine.statements.versions import Version
+
+
+def check_files(environment: Environment, path: str) -> None:
+    """Raise PlanError where statements may not name files."""
+    if not environment.configuration.get(FILES_ENABLED):
+        said = "statements may not name files here (sql.files.enabled); SHOW TABLES lists the tables"
+        raise PlanError(f"sql: {path!r}: {said}")
 
 
 def attached_rows(environment: Environment, node: exp.Table, version: Version | None = None) -> DataSet | None:
@@ -45,6 +53,7 @@ def attached_rows(environment: Environment, node: exp.Table, version: Version | 
 
 def delta_rows(environment: Environment, node: exp.Table, version: Version | None, text: str) -> DataSet:
     """Return the rows of a Delta table by its path. Raises: what reading a table does."""
+    check_files(environment, node.name)
     if version is None:
         return environment.read_delta(node.name)
     if version.name is not None:
@@ -57,11 +66,18 @@ def is_delta(environment: Environment, node: exp.Table) -> bool:
     return node.db.lower() == "delta" and not node.catalog and "delta" not in environment.catalogs
 
 
+def is_main(environment: Environment, node: exp.Table) -> bool:
+    """Return whether a name has the parts that information_schema gives registered ones: main.name, drey.main.name."""
+    catalog = node.catalog.lower()
+    return node.db.lower() == "main" and catalog in ("", "drey") and "drey" not in environment.catalogs
+
+
 def changing_table(
     environment: Environment, node: exp.Table, table: Callable[[exp.Table], DataSet | None]
 ) -> TableTarget | None:
     """Return the table that a statement may change, None for a name that is none of such."""
     if is_delta(environment, node):
+        check_files(environment, node.name)
         return delta(node.name)
     parts = _names(node)
     if len(parts) > 2 and parts[0] in environment.catalogs:

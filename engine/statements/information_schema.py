@@ -39,7 +39,7 @@ _OF_COLUMNS: Final = pa.schema(
 )
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """A table with the parts of its name."""
 
     catalog: str
@@ -47,6 +47,21 @@ class _Table(NamedTuple):
     name: str
     #: data set, None for a table of an attached catalog, which is read where its columns are wanted
     data: DataSet | None
+
+    @property
+    def kind(self) -> str:
+        """BASE TABLE or VIEW."""
+        is_stored = self.data is None or isinstance(self.data._node.operator, Source)
+        return "BASE TABLE" if is_stored else "VIEW"
+
+    def columns(self, environment: Environment) -> pa.Schema:
+        """Return the columns; those of an attached catalog are read now."""
+        data = self.data
+        if data is None:
+            name = ".".join(f'"{part}"' for part in (self.catalog, *self.schema.split("."), self.name))
+            data = attached_table(environment, name)
+        assert data is not None, "the table is listed"
+        return data.schema
 
 
 def is_information_schema(node: exp.Table) -> bool:
@@ -66,32 +81,23 @@ def information_schema(environment: Environment, node: exp.Table) -> DataSet:
     return environment.from_arrow(view(environment))
 
 
-def _tables(environment: Environment) -> Iterator[_Table]:
+def listed_tables(environment: Environment) -> Iterator[Table]:
+    """Yield all tables: registered ones by name, then those of attached catalogs."""
     for name, data in sorted(environment.tables.items()):
-        yield _Table("drey", "main", name, data)
+        yield Table("drey", "main", name, data)
     for name in attached_tables(environment):
         catalog, *schema, own = name.split(".")
-        yield _Table(catalog, ".".join(schema), own, None)
+        yield Table(catalog, ".".join(schema), own, None)
 
 
 def _tables_view(environment: Environment) -> pa.Table:
-    rows = []
-    for one in _tables(environment):
-        is_stored = one.data is None or isinstance(one.data._node.operator, Source)
-        rows.append((*one[:3], "BASE TABLE" if is_stored else "VIEW"))
-    return _table(rows, _OF_TABLES)
+    return _table([(*one[:3], one.kind) for one in listed_tables(environment)], _OF_TABLES)
 
 
 def _columns_view(environment: Environment) -> pa.Table:
     rows = []
-    for one in _tables(environment):
-        data = one.data
-        if data is None:
-            data = attached_table(
-                environment, ".".join(f'"{part}"' for part in (one.catalog, *one.schema.split("."), one.name))
-            )
-        assert data is not None, "the table is listed"
-        for number, field in enumerate(data.schema, 1):
+    for one in listed_tables(environment):
+        for number, field in enumerate(one.columns(environment), 1):
             nullable = "YES" if field.nullable else "NO"
             rows.append((*one[:3], field.name, number, nullable, shown_type(field.type)))
     return _table(rows, _OF_COLUMNS)

@@ -1,6 +1,6 @@
 """A query over registered data sets, and over files that it names, as a data set.
 
-    FROM sales                    the data set of env.register("sales", ...)
+    FROM sales                    the data set of env.register("sales", ...); drey.main.sales and main.sales as well
     FROM 'sales/*.parquet'        what read_table makes of the path
     FROM lake.sales.orders        the table of a catalog, env.attach("lake", ...)
     FROM delta."orders/"          a Delta table
@@ -26,7 +26,7 @@ from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.dialects.clauses import check_clauses
 from engine.dialects.excerpts import with_excerpts
 from engine.dialects.parser import check_names, parsed, shown_place
-from engine.errors import PlanError, SchemaError
+from engine.errors import EngineError, PlanError, SchemaError
 from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden, placed_store_errors
 from engine.lowering.logical_node import reachable
@@ -34,7 +34,7 @@ from engine.sql.expression_binder import Expressions
 from engine.sql.frames import Context, Session
 from engine.sql.query_binder import bind_query, data_set_of
 from engine.statements import statements as kinds
-from engine.statements.attached import attached_rows, changing_table, delta_rows, is_delta, renew
+from engine.statements.attached import attached_rows, changing_table, check_files, delta_rows, is_delta, is_main, renew
 from engine.statements.information_schema import information_schema, is_information_schema
 from engine.statements.macros import create_macro, drop_macro, expanded
 from engine.statements.parameters import parameters_of
@@ -146,6 +146,23 @@ def _done_or_bound(
         raise (error if said == str(error) else type(error)(said)) from None
 
 
+def is_change(text: str, dialect: str | None = None) -> bool:
+    """Return whether a statement changes a table as it is bound: MERGE, UPDATE and DELETE, also behind WITH."""
+    word = first_word(text)[0]
+    if word != "WITH":
+        return word in ("MERGE", "UPDATE", "DELETE")
+    try:
+        return isinstance(parsed(text) if dialect is None else _in_dialect(text, dialect), _CHANGES)
+    except EngineError:  # its binding says what is wrong
+        return False
+
+
+def check_no_change(text: str, dialect: str | None = None) -> None:
+    """Raise PlanError for a change in the place of a query: its binding would make it."""
+    if is_change(text, dialect):
+        raise PlanError("sql: a statement that changes a table stands alone, also behind WITH")
+
+
 def _in_dialect(text: str, dialect: str) -> exp.Expr:
     """Return the one statement of a text in a dialect that is named."""
     from engine.dialects.translation import OURS, checked_dialect, translated
@@ -163,17 +180,19 @@ def _reader_of(
 
     def table(node: exp.Table) -> DataSet | None:
         version = version_of(node, values, text)
-        found = None if node.db else _named(node.name, tables)
+        is_own = not node.db or is_main(environment, node)
+        found = _named(node.name, tables) if is_own else None
         if found is None:
             repeats.end()  # files and catalogs are looked at for each query
         if is_delta(environment, node):
             return delta_rows(environment, node, version, text)
         if is_information_schema(node):
             return information_schema(environment, node)
-        if node.db:
+        if not is_own:
             return attached_rows(environment, node, version)
         if found is not None or not node.this.args.get("quoted") or not _is_path(node, text):
             return found
+        check_files(environment, node.name)
         if node.name not in paths:
             paths[node.name] = read_table(environment, node.name)
         return paths[node.name]
@@ -192,6 +211,7 @@ def _of_environment(
         return None
     match kinds.statement(text):
         case kinds.Explain(text=query, analyze=analyze, file_format=file_format):
+            check_no_change(query, dialect)
             data = query_data_set(query, environment, parameters, dialect)
             return _row(environment, "plan", data.explain(analyze=analyze, format=file_format))
         case kinds.CreateMacro() | kinds.Drop(kind="MACRO") if parameters:
@@ -214,7 +234,7 @@ def _row(environment: Environment, name: str, value: str) -> DataSet:
 def _named(name: str, tables: Mapping[str, DataSet]) -> DataSet | None:
     if name in tables:
         return tables[name]
-    found = [one for one in tables if one.lower() == name.lower()]
+    found = [one for one in list(tables) if one.lower() == name.lower()]  # another thread may register one
     return tables[found[0]] if len(found) == 1 else None
 
 

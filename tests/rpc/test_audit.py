@@ -118,7 +118,7 @@ def test_the_name_in_a_certificate_is_told(tmp_path):
     entries = []
     made(tmp_path)
     tls = contexts(tmp_path)
-    far = {"bind_host": "0.0.0.0", "host": "localhost", "tls": tls.server, "readers_cancel": True}
+    far = {"bind_host": "0.0.0.0", "hosts": ("localhost",), "tls": tls.server, "readers_cancel": True}
     with served(routes=routes(entries), **far) as one:
         connection = http.client.HTTPSConnection("localhost", one.server.port, timeout=60, context=tls.client)
         connection.request("PATCH", f"/jobs/{JOB}")

@@ -1,0 +1,251 @@
+"""Commands: what a statement of a client does, and how its rows reach it.
+
+    asked(text) ─► a query: bound, its schema and a ticket; it runs where the ticket is shown
+                └► a change, EXPLAIN, SHOW, DESCRIBE: done at once, its one row is in the ticket
+    changed(text) ─► rows inserted, updated, deleted; -1 where no number is known
+    rows(ticket) ─► RowStream: batches as the job makes them
+
+All clients have the same names: a view that one makes is there for the others. Changes run one after the other, queries
+beside them. A query's rows pass through: the job waits for the reader, and batches of more than BATCH_BYTES are sent in
+pieces, as receivers have a limit for one message.
+
+Held by: tests/flight_sql/test_statements.py
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from engine.client.job_listener import heard_by
+from engine.errors import EngineError, PlanError
+from engine.flight_sql.admission import GoneError
+from engine.flight_sql.running import CancelListener, RunningStatement, RunningStatements
+from engine.flight_sql.tickets import (
+    Ticket,
+    numbered,
+    parameter_names,
+    parameter_sets,
+    stream_bytes,
+    table_of,
+)
+from engine.statements import statements as kinds
+from engine.statements.query import is_change
+from engine.statements.session import Parameters, StatementSession
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
+    from engine.client.job_result import JobResult
+
+BATCH_BYTES: Final = 2 << 20
+_LOOK_S: Final = 0.05
+#: columns of the row that a change of a table has, whose sum is the number of rows that it changed
+_CHANGED: Final = ("rows_inserted", "rows_updated", "rows_deleted")
+
+
+class ForbiddenError(EngineError):
+    """A statement that this server does not run."""
+
+
+class Call:
+    """The session of a client's call, and whether it was cancelled."""
+
+    def __init__(self, owner: str, is_cancelled: Callable[[], bool]) -> None:
+        self.owner = owner
+        self.is_cancelled = is_cancelled
+
+
+class Commands:
+    """Statements of clients over one environment. Thread: any."""
+
+    def __init__(self, session: StatementSession, running: RunningStatements, *, is_read_only: bool = False) -> None:
+        self.session = session
+        self.running = running
+        self.is_read_only = is_read_only
+        self._changing = threading.Lock()
+
+    def schema(self, text: str, parameters: bytes = b"") -> pa.Schema | None:
+        """Return the columns of a statement's rows without running it; None where only its run tells."""
+        text = numbered(text)
+        statement = self._parsed(text)
+        if not self._is_lazy(statement, text):
+            return None
+        names = parameter_names(text)
+        if parameters or not names:
+            return self._bound(statement, text, next(parameter_sets(text, parameters))).schema
+        values: Parameters = [None] * len(names) if names[0].isdigit() else dict.fromkeys(names)
+        try:
+            return self._bound(statement, text, values).schema
+        except (EngineError, TypeError):  # null is no value for some function: its columns are not known yet
+            return None
+
+    def asked(self, text: str, call: Call, parameters: bytes = b"") -> tuple[pa.Schema, Ticket]:
+        """Return the columns of a statement's rows and the ticket for them."""
+        text = numbered(text)
+        statement = self._parsed(text)
+        if self._is_lazy(statement, text):
+            bound = self._bound(statement, text, next(parameter_sets(text, parameters)))
+            return bound.schema, Ticket(text, parameters)
+        table = self._done(statement, text, call, parameters)
+        return table.schema, Ticket(rows=stream_bytes(table))
+
+    def changed(self, text: str, call: Call, parameters: bytes = b"") -> int:
+        """Run a statement for what it changes; return the number of rows. A query runs, too, and changes none."""
+        text = numbered(text)
+        statement = self._parsed(text)
+        if self._is_lazy(statement, text):
+            with self._run(Ticket().number, call):
+                for parameters_of_run in parameter_sets(text, parameters):
+                    self._bound(statement, text, parameters_of_run).count()
+            return -1
+        return changed_rows(self._done(statement, text, call, parameters))
+
+    def rows(self, ticket: Ticket, call: Call) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Return the columns and batches of a ticket."""
+        if ticket.rows:
+            table = table_of(ticket.rows)
+            return table.schema, iter(table.to_batches())
+        statement = self._parsed(ticket.text)
+        if not self._is_lazy(statement, ticket.text):
+            raise PlanError("flight sql: a ticket is of a query; a change has run before there is a ticket")
+        running = self.running.begin(ticket.number, call.owner, call.is_cancelled)
+        try:
+            running.admit(self.running.admission)
+            sets = parameter_sets(ticket.text, ticket.parameters)
+            first = self._bound(statement, ticket.text, next(sets))
+
+            def others() -> Iterator[DataSet]:
+                yield first
+                for values in sets:
+                    data = self._bound(statement, ticket.text, values)
+                    if not data.schema.equals(first.schema):
+                        raise PlanError("sql: the rows have other types for other values of the parameters")
+                    yield data
+
+            return first.schema, RowStream(self.running, running, others())
+        except BaseException:
+            self.running.end(running)
+            raise
+
+    def _parsed(self, text: str) -> kinds.Statement:
+        one = kinds.split(text)
+        if len(one) != 1:
+            raise PlanError(f"sql: {len(one)} statements were sent; send one at a time" if one else "sql: no statement")
+        return kinds.statement(one[0])
+
+    def _is_lazy(self, statement: kinds.Statement, text: str) -> bool:
+        """Return whether a statement is run where its rows are asked for, and may be bound more than once."""
+        if isinstance(statement, kinds.Query):
+            return not is_change(text, self.session.dialect)
+        return isinstance(statement, kinds.Summarize)
+
+    def _bound(self, statement: kinds.Statement, text: str, parameters: Parameters) -> DataSet:
+        data = self.session.rows(statement, parameters)
+        assert data is not None, text
+        return data
+
+    @contextmanager
+    def _run(self, number: str, call: Call) -> Iterator[RunningStatement]:
+        """Have a turn for jobs of this thread, which end where the client goes away."""
+        running = self.running.begin(number, call.owner, call.is_cancelled)
+        try:
+            running.admit(self.running.admission)
+            with heard_by(CancelListener(running)):
+                yield running
+        finally:
+            self.running.end(running)
+
+    def _done(self, statement: kinds.Statement, text: str, call: Call, parameters: bytes) -> pa.Table:
+        """Run a statement now, once for each set of parameters; return its row."""
+        changes = not isinstance(statement, kinds.Explain | kinds.ShowTables | kinds.Describe)
+        if not changes:
+            with self._run(Ticket().number, call):
+                return self._bound(statement, text, next(parameter_sets(text, parameters))).to_arrow()
+        if self.is_read_only:
+            raise ForbiddenError("this server is read-only: it runs queries alone (serve --read-only)")
+        while not self._changing.acquire(timeout=_LOOK_S):
+            if call.is_cancelled():
+                raise GoneError("cancelled while it waited for another change")
+        try:
+            with self._run(Ticket().number, call) as running:
+                tables = []
+                for values in parameter_sets(text, parameters):
+                    running.check()
+                    tables.append(self._change(statement, values))
+        finally:
+            self._changing.release()
+        if len(tables) == 1:
+            return tables[0]
+        return pa.table({"rows": pa.array([sum(changed_rows(each) for each in tables)], pa.int64())})
+
+    def _change(self, statement: kinds.Statement, parameters: Parameters) -> pa.Table:
+        if isinstance(statement, kinds.Query):  # MERGE, UPDATE, DELETE
+            return self.session.query(statement.text, parameters).to_arrow()
+        return pa.table({"rows": pa.array([rows_written(self.session.change(statement, parameters))], pa.int64())})
+
+
+def rows_written(result: JobResult | None) -> int:
+    """Return the rows that a job has written, 0 for none."""
+    ends = [vertex.operators[-1] for vertex in ([] if result is None else result.vertices) if vertex.operators]
+    return next((each.rows_in for each in ends if " sink" in each.name), 0)
+
+
+def changed_rows(table: pa.Table) -> int:
+    """Return the number of rows that a change says it has changed, -1 for none."""
+    found = [name for name in ("rows", *_CHANGED) if name in table.column_names]
+    return sum(table[name][0].as_py() or 0 for name in found) if found and table.num_rows else -1
+
+
+class RowStream(Iterator[pa.RecordBatch]):
+    """Batches of a statement: of one job, or of one for each set of parameters. Its end, or its loss, ends the job."""
+
+    def __init__(self, all_running: RunningStatements, running: RunningStatement, data: Iterator[DataSet]) -> None:
+        self._all = all_running
+        self._running = running
+        self._batches = _batches_of(running, data)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            batch = next(self._batches)
+            self._running.took()
+        except BaseException as error:
+            is_cut = not isinstance(error, StopIteration) and self._running.is_cancelled()
+            try:
+                if is_cut:
+                    self._running.check()
+            finally:
+                self.close()
+            raise
+        return batch
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the statement; idempotent."""
+        self._all.end(self._running)
+
+
+def _batches_of(running: RunningStatement, data: Iterator[DataSet]) -> Iterator[pa.RecordBatch]:
+    for each in data:
+        running.check()
+        with each.to_batches() as stream:
+            running.follow(stream)
+            for batch in stream:
+                yield from pieces_of(batch)
+
+
+def pieces_of(batch: pa.RecordBatch, limit: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in pieces of at most so many bytes, of one row at least."""
+    if batch.num_rows == 0:
+        return
+    step = max(1, batch.num_rows * limit // max(1, batch.nbytes))
+    for begin in range(0, batch.num_rows, step):
+        yield batch.slice(begin, step)

@@ -3,6 +3,7 @@
 flink-run job submit [options] JOB.py [args]     run a job          (short: flink-run [options] JOB.py [args])
 flink-run job info   [options] JOB.py [args]     explain its plan
 flink-run job list | status ID | cancel ID | logs ID [FILE] | trace ID [FILE]      jobs of a cluster
+flink-run taskmanager list | drain ID | stop ID   processes that run its tasks
 flink-run sql -e QUERY --table NAME=PATH         queries over files
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
@@ -25,6 +26,7 @@ from engine.cli.job_trace import write_trace
 from engine.cli.run_script import report_error
 from engine.cli.sql_statements import add_sql_arguments
 from engine.cli.submit import add_script_arguments, submit
+from engine.cli.task_managers import drain_task_manager, list_task_managers, stop_task_manager
 from engine.config.durations import parse_duration_ms
 from engine.errors import EngineError
 from engine.python_command import drop_current_folder
@@ -103,6 +105,8 @@ def build_parser() -> Parser:
     )
     _add_script_commands(jobs)
     _add_cluster_commands(jobs)
+
+    _add_task_manager_commands(groups)
 
     querying = _add_action(groups, "sql", "run SQL statements over files and show their rows")
     querying.add_argument(
@@ -186,6 +190,36 @@ def _add_cluster_commands(jobs: _Actions) -> None:
             acting.add_argument("file", nargs="?", metavar="FILE", help="print this file; without it, list the files")
         if action == "trace":
             acting.add_argument("file", nargs="?", metavar="FILE", help="write it there; default: standard output")
+        add_cluster_arguments(acting)
+        acting.set_defaults(run=asking(command))
+
+
+def _add_task_manager_commands(groups: _Actions) -> None:
+    """Add the commands about the TaskManagers of a cluster."""
+    actions = groups.add_parser("taskmanager", help="list, drain and stop TaskManagers").add_subparsers(
+        title="actions", metavar="ACTION", required=True
+    )
+    listing = _add_action(actions, "list", "list the TaskManagers of a cluster")
+    add_cluster_arguments(listing)
+    listing.set_defaults(run=asking(list_task_managers))
+    for action, text, command in (
+        ("drain", "let a TaskManager take no more slots, and end once it is empty", drain_task_manager),
+        ("stop", "drain a TaskManager for a limited time, then stop it", stop_task_manager),
+    ):
+        acting = _add_action(actions, action, text)
+        acting.add_argument(
+            "taskmanager_id", metavar="ID", help="as taskmanager list prints it; its first digits are enough"
+        )
+        if action == "drain":
+            acting.add_argument("--wait", action="store_true", help="wait for its end")
+        else:
+            acting.add_argument(
+                "--timeout",
+                metavar="TIME",
+                type=_age_s,
+                default=300.0,
+                help="time to drain: 30 s, 2 h (default: 5 min)",
+            )
         add_cluster_arguments(acting)
         acting.set_defaults(run=asking(command))
 

@@ -163,6 +163,10 @@ class ClusterClient:
         """Begin to cancel a job; one that has ended is refused with EngineError."""
         self._ask("PATCH", f"/jobs/{job_id}?mode=cancel")
 
+    def change(self, target: str) -> None:
+        """Send a PATCH that may be sent twice."""
+        self._ask("PATCH", target)
+
     def jobs(self) -> tuple[JobLine, ...]:
         """Return all jobs, oldest first."""
         return self._get("/jobs/overview", _JobLines).jobs

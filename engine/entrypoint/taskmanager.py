@@ -48,8 +48,8 @@ from engine.config.options import (
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, StandaloneLeaderFinder
 from engine.entrypoint.servers import ProcessServer, free_port, load_credentials, numeric_host
-from engine.gateways.messages import TaskExecutorHardware
 from engine.gateways.protocol import this_program
+from engine.gateways.task_executors import TaskExecutorHardware
 from engine.ids import ResourceId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
@@ -139,7 +139,9 @@ class TaskManager:
         self._server.rpc.start(task_executor)
         task_executor.start()
         logs = LogFolder(self._context.log_file)
-        self._insight = ProcessInsight(self._resource_id, logs, self._blocking_work, task_executor.activities)
+        self._insight = ProcessInsight(
+            self._resource_id, logs, self._blocking_work, task_executor.activities, self._usage
+        )
         self._server.rpc.start(self._insight)
         _log.info("TaskManager %s listens at %s", self._resource_id, self._server.address)
         finder = self._leader_finder(lambda: registration.leader_changed())  # noqa: PLW0108 - not there yet
@@ -204,6 +206,15 @@ class TaskManager:
             page_bytes=sizes.page_bytes,
             spare_memory=sizes.spare_bytes,
         )
+
+    def _usage(self) -> dict[str, float]:
+        assert self._resources is not None and self._task_executor is not None, "it has started"
+        used_bytes, free_bytes = self._resources.disk_bytes()
+        return {
+            "Status.Tasks.Running": float(self._task_executor.slot_table.task_count),
+            "Status.Disk.Used": float(used_bytes),
+            "Status.Disk.Free": float(free_bytes),
+        }
 
     def _registered(self, leader: Leader) -> None:
         self._leader_address = leader.resource_manager_address.rpartition("/")[0]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -63,17 +63,24 @@ class ProcessInsight(RpcEndpoint):
         logs: its log files.
         blocking_work: reads them.
         activities: what attempts of a job do now.
+        usage: further metrics of this process; called in a thread.
     """
 
     protocol = ProcessInsightGateway
 
     def __init__(
-        self, resource_id: ResourceId, logs: LogFolder, blocking_work: Executor, activities: Activities
+        self,
+        resource_id: ResourceId,
+        logs: LogFolder,
+        blocking_work: Executor,
+        activities: Activities,
+        usage: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         super().__init__(f"{INSIGHT_PREFIX}{resource_id}", _NoFence())
         self._logs = logs
         self._blocking_work = blocking_work
         self._activities = activities
+        self._usage = usage
         self._sampling: dict[SamplePressure, asyncio.Task[PressureSample]] = {}
 
     async def list_logs(self, request: ListLogs) -> LogList:
@@ -92,7 +99,7 @@ class ProcessInsight(RpcEndpoint):
 
     async def request_process_metrics(self, request: RequestProcessMetrics) -> ProcessMetrics:
         """Return the metrics of the process."""
-        return ProcessMetrics(process_metrics())
+        return ProcessMetrics({**process_metrics(), **await self._in_thread(self._usage)})
 
     async def sample_pressure(self, request: SamplePressure) -> PressureSample:
         """Return the activities of a job's attempts."""

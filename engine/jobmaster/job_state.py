@@ -40,6 +40,7 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskStates,
 )
+from engine.gateways.task_executors import TaskExecutorDraining
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
 from engine.jobmaster.execution_state import ExecutionState
@@ -195,6 +196,8 @@ class JobState:
                 self._task_sent(happened)
             case TaskExecutorLost():
                 self._lose_task_executor(happened.resource_id, happened.reason)
+            case TaskExecutorDraining():
+                self.facts.pool.draining.add(happened.resource_id)
             case TaskExecutorSilent():
                 self._give_up_task_executor(happened.resource_id, happened.reason)
             case TaskExecutorAnswered():
@@ -249,7 +252,7 @@ class JobState:
         if self.status is not JobStatus.RECONCILING:  # cancelled meanwhile
             return
         for resource_id, answer in answers.items():
-            self.facts.pool.keep(resource_id, answer.slots)
+            self.facts.pool.keep(resource_id, answer.slots, is_draining=answer.is_draining)
         self._holders.reattached(answers)
         self.history.enter(JobStatus.RUNNING)
         for report in (*(report for answer in answers.values() for report in answer.reports), *self._early_reports):

@@ -23,15 +23,8 @@ from prometheus_client.registry import Collector
 
 from engine.errors import EngineError
 from engine.gateways.insight import RequestProcessMetrics
-from engine.gateways.messages import (
-    JobList,
-    JobProgress,
-    ListJobs,
-    ListTaskExecutors,
-    RequestJobProgress,
-    TaskExecutorList,
-    TaskExecutorOverview,
-)
+from engine.gateways.messages import JobList, JobProgress, ListJobs, RequestJobProgress
+from engine.gateways.task_executors import ListTaskExecutors, TaskExecutorList, TaskExecutorOverview
 from engine.ids import JobId
 from engine.insight.process_metrics import REFUSED, process_metrics
 from engine.rest.job_document import ENDED_JOB_STATES, JOB_STATES

@@ -10,7 +10,8 @@ A page of something that still changes reloads itself every few seconds. Errors 
 
 from __future__ import annotations
 
-from engine.gateways.messages import JobList, JobOverview, ListJobs, ListTaskExecutors, TaskExecutorList
+from engine.gateways.messages import JobList, JobOverview, ListJobs
+from engine.gateways.task_executors import ListTaskExecutors, TaskExecutorList
 from engine.rest.cluster_routes import overview_document
 from engine.rest.html import Html, cards, link, page, state_badge, table, tag
 from engine.rest.job_details import job_details

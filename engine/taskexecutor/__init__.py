@@ -10,6 +10,7 @@ task_state.py     states of a task, as a table (pure)
 task_notes.py     what an ended attempt spilled and waited for, as a line for the log (pure)
 task_turns.py     TaskTurns: many threads of tasks wait longer for their turn at the interpreter
 slot_table.py     slots, their jobs and their pages (pure)
+drain.py          Drain: no more slots are taken, and the process ends when nothing of a job is left
 job_table.py      JobTable: the attempts of each job with their last reports, until it is released
 task_resources.py ProcessResources: builds and closes what tasks use (memory, disk, network, functions)
 """

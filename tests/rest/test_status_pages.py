@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from engine.gateways.job_details import InputDetails
 from engine.gateways.job_queue import WaitingJob, WaitingReason
-from engine.gateways.messages import JobList, JobOverview, TaskExecutorList
+from engine.gateways.messages import JobList, JobOverview
+from engine.gateways.task_executors import TaskExecutorList
 from engine.insight.log_folder import LogFolder
 from engine.rest.html import page as whole_page
 from engine.rest.html import tag

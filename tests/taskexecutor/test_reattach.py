@@ -125,7 +125,9 @@ class JobMaster(RpcEndpoint):
     async def report_progress(self, request):
         return ACKNOWLEDGE
 
-    task_executor_lost = cancel_job = request_job_status = request_job_progress = report_progress
+    task_executor_lost = task_executor_draining = cancel_job = request_job_status = request_job_progress = (
+        report_progress
+    )
     request_job_details = request_job_exceptions = request_job_outcome = report_progress
 
 
@@ -141,7 +143,7 @@ def task_in(job_id, allocation, index=0):
 class House:
     """One TaskExecutor of four slots and whoever leads it."""
 
-    def __init__(self, reattach_timeout_s=WAIT_S):
+    def __init__(self, reattach_timeout_s=WAIT_S, end_process=None):
         self.rpc = LocalRpcService(MessageCodec(MESSAGE_TYPES))
         self.work = ThreadPoolExecutor(2)
         self.resources = Resources()
@@ -149,7 +151,14 @@ class House:
         self.known_jobs = set()
         settings = TaskExecutorSettings(4, 64, 10.0, 50.0, 30.0, reattach_timeout_s=reattach_timeout_s)
         self.executor = TaskExecutor(
-            ResourceId.random(), self.rpc, settings, self.resources, SystemClock(), self.work, self.failures.append
+            ResourceId.random(),
+            self.rpc,
+            settings,
+            self.resources,
+            SystemClock(),
+            self.work,
+            self.failures.append,
+            end_process,
         )
         self.leader = None
 

@@ -10,6 +10,7 @@
     home.py         a checkout or an installation: folders of conf, of scripts, of what is delivered
     loader.py       layers (file, environment, command line, script) -> Configuration
     storage_options.py  what opens object stores
+    limit_options.py  what a job, or all jobs of a user, may take
     sql_options.py  those of queries
     secret_keys.py  which values are never shown
     command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process

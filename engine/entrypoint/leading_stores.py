@@ -12,6 +12,7 @@ from functools import partial
 
 from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
+from engine.config.limit_options import USER_JOBS_LIMIT, USER_SLOTS_LIMIT
 from engine.config.loader import Configuration
 from engine.config.options import (
     HA_TYPE,
@@ -59,6 +60,8 @@ def leading_settings(configuration: Configuration, rpc: RpcService) -> LeadingSe
             configuration.get(HEARTBEAT_TIMEOUT) / 1000,
             is_spread=configuration.get(LOAD_BALANCE_MODE) == "SLOTS",
             running_jobs_max=configuration.get(RUNNING_JOBS_MAX),
+            user_jobs_max=configuration.get(USER_JOBS_LIMIT),
+            user_slots_max=configuration.get(USER_SLOTS_LIMIT),
         ),
     )
 

@@ -67,6 +67,12 @@ class SlotPool:
         return (*collected, *self._idle.values(), *self._used.values())
 
     @property
+    def claimed(self) -> int:
+        """Number of slots that the job has or has requested."""
+        requested = sum(request.count for request in self._requests.values())
+        return requested + len(self._idle) + len(self._used)
+
+    @property
     def incomplete(self) -> frozenset[int]:
         """Requests of whose slots some have come and some have not."""
         return frozenset(

@@ -93,6 +93,9 @@ class ResourceManagerSettings(msgspec.Struct, frozen=True):
     is_spread: bool = False
     #: limit of jobs with slots at one time; 0: none
     running_jobs_max: int = 0
+    #: limits of the jobs of one user that have slots, and of their slots; 0: none
+    user_jobs_max: int = 0
+    user_slots_max: int = 0
 
 
 class ResourceManager(RpcEndpoint):
@@ -113,7 +116,12 @@ class ResourceManager(RpcEndpoint):
         super().__init__(RESOURCE_MANAGER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
         self._epoch = epoch
-        self._slots = SlotManager(is_spread=settings.is_spread, running_max=settings.running_jobs_max)
+        self._slots = SlotManager(
+            is_spread=settings.is_spread,
+            running_max=settings.running_jobs_max,
+            user_jobs_max=settings.user_jobs_max,
+            user_slots_max=settings.user_slots_max,
+        )
         #: jobs that were told that the cluster has too few slots
         self._short: frozenset[JobId] = frozenset()
         self._addresses: dict[ResourceId, str] = {}

@@ -58,13 +58,17 @@ class SlotAssignment(msgspec.Struct, frozen=True):
 class SlotManager:
     """Slots of all TaskExecutors and requests of all jobs.
 
-    Args: running_max: so many jobs have slots at one time; 0: any number.
+    Args:
+        running_max: so many jobs have slots at one time; 0: any number.
+        user_jobs_max, user_slots_max: the same of one user's jobs, and their slots.
     """
 
-    def __init__(self, *, is_spread: bool = False, running_max: int = 0) -> None:
+    def __init__(
+        self, *, is_spread: bool = False, running_max: int = 0, user_jobs_max: int = 0, user_slots_max: int = 0
+    ) -> None:
         self._is_spread = is_spread
         #: waiting requests
-        self.queue = JobQueue(running_max)
+        self.queue = JobQueue(running_max, user_jobs_max, user_slots_max, self._held)
         self._slots: dict[tuple[ResourceId, int], _Slot] = {}
         #: TaskExecutors whose slots are assigned no more
         self.draining: set[ResourceId] = set()
@@ -196,7 +200,7 @@ class SlotManager:
 
     def overview(self) -> SlotOverview:
         """Return all slots and their jobs."""
-        held = Counter(slot.job_id for slot in self._slots.values() if slot.job_id is not None)
+        held = self._held()
         return SlotOverview(
             total_count=len(self._lasting),
             free_count=sum(slot.state is SlotState.FREE for slot in self._lasting),
@@ -225,6 +229,9 @@ class SlotManager:
             assert is_pending == (slot.allocation_id in self._pending), f"{slot} is PENDING without an assignment"
 
     # ---- inside ----
+
+    def _held(self) -> Counter[JobId]:
+        return Counter(slot.job_id for slot in self._slots.values() if slot.job_id is not None)
 
     def _forget(self, key: tuple[ResourceId, int]) -> None:
         self._owe_what_is_pending(self._slots.pop(key))

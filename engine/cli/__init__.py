@@ -11,6 +11,7 @@
     sql_shell.py     sql on a terminal: a line editor with history and completion; sql_words.py: what it completes
     cluster_jobs.py  job list, status, cancel, logs: jobs of a running cluster
     task_managers.py taskmanager list, drain, stop: the processes that run tasks
+    tokens.py        token add, list, remove: users and their tokens
     job_trace.py     job trace: the run of a job as a trace for Perfetto
     ha_gc.py         ha gc: what a cluster has stored and no job needs any more
     config_show.py   config show: every key, its value, where it comes from

@@ -4,6 +4,7 @@ flink-run job submit [options] JOB.py [args]     run a job          (short: flin
 flink-run job info   [options] JOB.py [args]     explain its plan
 flink-run job list | status ID | cancel ID | logs ID [FILE] | trace ID [FILE]      jobs of a cluster
 flink-run taskmanager list | drain ID | stop ID   processes that run its tasks
+flink-run token add NAME --role ROLE | list | remove NAME     users of a cluster
 flink-run sql -e QUERY --table NAME=PATH         queries over files
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
@@ -27,6 +28,7 @@ from engine.cli.run_script import report_error
 from engine.cli.sql_statements import add_sql_arguments
 from engine.cli.submit import add_script_arguments, submit
 from engine.cli.task_managers import drain_task_manager, list_task_managers, stop_task_manager
+from engine.cli.tokens import add_token, list_tokens, remove_token
 from engine.config.durations import parse_duration_ms
 from engine.errors import EngineError
 from engine.python_command import drop_current_folder
@@ -107,6 +109,7 @@ def build_parser() -> Parser:
     _add_cluster_commands(jobs)
 
     _add_task_manager_commands(groups)
+    _add_token_commands(groups)
 
     querying = _add_action(groups, "sql", "run SQL statements over files and show their rows")
     querying.add_argument(
@@ -176,6 +179,12 @@ def _add_cluster_commands(jobs: _Actions) -> None:
         ("-s", "scheduled", "waiting jobs only"),
     ):
         listing.add_argument(flag, dest=name, action="store_true", help=text)
+    listing.add_argument("--name", metavar="TEXT", help="jobs with this in their names")
+    listing.add_argument("--user", metavar="NAME", help="jobs of this user")
+    listing.add_argument("--state", metavar="STATE,...", help="jobs in one of these states, ended ones too")
+    listing.add_argument(
+        "--since", metavar="TIME", type=_age_s, help="also jobs that have ended within this time: 30 min, 2 h"
+    )
     add_cluster_arguments(listing)
     listing.set_defaults(run=asking(list_jobs))
     for action, text, command in (
@@ -222,6 +231,27 @@ def _add_task_manager_commands(groups: _Actions) -> None:
             )
         add_cluster_arguments(acting)
         acting.set_defaults(run=asking(command))
+
+
+def _add_token_commands(groups: _Actions) -> None:
+    """Add the commands about the users of a cluster."""
+    actions = groups.add_parser("token", help="add, list and remove users with their tokens").add_subparsers(
+        title="actions", metavar="ACTION", required=True
+    )
+    for action, text, command in (
+        ("add", "add a user, or give one another token, and print it", add_token),
+        ("list", "list users and their roles", list_tokens),
+        ("remove", "remove a user, whose token is refused from then on", remove_token),
+    ):
+        acting = _add_action(actions, action, text)
+        if action != "list":
+            acting.add_argument("name", metavar="NAME", help="name of the user")
+        if action == "add":
+            acting.add_argument(
+                "--role", choices=("read", "submit", "admin"), required=True, help="what the user may do"
+            )
+        acting.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        acting.set_defaults(run=command)
 
 
 def _is_short_form(word: str) -> bool:

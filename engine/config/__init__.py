@@ -11,6 +11,7 @@
     loader.py       layers (file, environment, command line, script) -> Configuration
     storage_options.py  what opens object stores
     limit_options.py  what a job, or all jobs of a user, may take
+    security_options.py  users and tokens
     sql_options.py  those of queries
     secret_keys.py  which values are never shown
     command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process

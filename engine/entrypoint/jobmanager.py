@@ -52,6 +52,7 @@ from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rest.forwarding import forwarded
+from engine.rest.route_roles import with_roles
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.gateway import Gateway
@@ -102,7 +103,9 @@ class JobManager:
         self._rpc = self._server.rpc
         blobs = blob_store(self._storage, self._own_folder)
         self._blobs = BlobServer(blobs, context.configuration.get(BLOB_SIZE_MAX), self._clock)
-        self._server.http.add_routes(forwarded(self._blobs.routes, self._leader_elsewhere, self._server.forwarder))
+        self._server.http.add_routes(
+            forwarded(with_roles(self._blobs.routes), self._leader_elsewhere, self._server.forwarder)
+        )
         services = RestServices(
             lambda: self._gateway(DISPATCHER_ADDRESS),
             lambda: self._gateway(RESOURCE_MANAGER_ADDRESS),

@@ -27,6 +27,7 @@ from engine.rpc.http_service import HttpRpcService
 from engine.rpc.program import Program
 from engine.rpc.read_access import ReadAccess, token_file
 from engine.rpc.tls import tls_contexts
+from engine.rpc.user_tokens import UserTokens, users_file
 
 _log = logging.getLogger(__name__)
 
@@ -106,9 +107,12 @@ class ProcessServer:
         )
         self.http = serve(ports)
         self._further = serve(further_ports) if further_ports else None
+        users_path = users_file(configuration)
+        users = UserTokens(users_path) if users_path is not None else None
         for server in (self.http, self._further):
             if server is not None:
                 server.program = program
+                server.users = users
         #: forwarder of requests to the same routes of another process
         self.forwarder = HttpForwarder(client_tls)
         self.rpc = HttpRpcService(

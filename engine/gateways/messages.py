@@ -55,6 +55,8 @@ class JobOverview(msgspec.Struct, frozen=True):
     tasks: dict[str, int] = {}
     #: place in the queue, while the job has no slot and waits for some
     waiting: WaitingJob | None = None
+    #: user that the job belongs to; "": none by name
+    user: str = ""
 
 
 class JobList(msgspec.Struct, frozen=True):

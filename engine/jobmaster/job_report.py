@@ -94,7 +94,8 @@ class JobReport:
         """The job in a list."""
         tasks = dict(Counter(vertex.current.state.value for vertex in self._facts.graph))
         status = self._history.status.value
-        return JobOverview(self._job.job_id, self._job.name, status, self._facts.start_ms, self._end_ms, tasks)
+        job = self._job
+        return JobOverview(job.job_id, job.name, status, self._facts.start_ms, self._end_ms, tasks, user=job.user)
 
     @property
     def progress(self) -> JobProgress:

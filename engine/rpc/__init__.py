@@ -12,6 +12,8 @@ refusals.py       Refusals: callers that this process has turned away, for logs,
 credentials.py    Credentials: the cluster secret, signed requests, sealed replies, proofs for raw sockets
 secret_file.py    files that hold a secret: made whole, readable by their owner alone
 read_access.py    ReadAccess: the token that lets browsers, Prometheus and curl read
+principal.py      Principal, Role: the user that a request comes from
+user_tokens.py    UserTokens: users by their tokens, whose hashes lie in a file
 http_messages.py  Route, Access, HttpRequest, HttpResponse
 http_server.py    HttpServer: the server of a process, with all checks
 http_connection.py  its connections, bounded and timed

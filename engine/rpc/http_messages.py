@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.errors import EngineError
+from engine.rpc.principal import READER, Principal, Role
 
 BODY_LIMIT = 16 * 1024 * 1024
 
@@ -53,6 +54,7 @@ class HttpRequest:
     chunks: AsyncIterator[bytes] | None = None
     #: path and query as received, which the signature covers
     target: str = ""
+    principal: Principal = READER
 
     def json(self) -> Any:
         """Return the body as JSON; HttpError 400 when it is not."""
@@ -115,6 +117,8 @@ class Route:
     body_timeout_s: float = 60.0
     #: True for messages between programs of one version: the caller must name its version
     is_internal: bool = False
+    #: role that a user needs; None: users have no access, whatever their roles
+    role: Role | None = None
 
     def __post_init__(self) -> None:
         if self.access is Access.OPEN_GET and self.method != "GET":

@@ -2,13 +2,15 @@
 
     server = HttpServer(bind_host, ports, credentials) ─► add_routes(routes) ─► start ─► host, port ─► stop
 
-    head ─► Host header (403) ─► route (404, 405) ─► credential (401) ─► program (412) ─► declared length (413)
-         ─► body, within the route's limit (413) and time (408) ─► its digest (401) ─► handler ─► answer
+    head ─► Host header (403) ─► route (404, 405) ─► credential (401), role (403) ─► program (412)
+         ─► declared length (413) ─► body, within the route's limit (413) and time (408) ─► its digest (401)
+         ─► handler ─► answer
 
 No byte of a body is read before the credential is verified, and none is parsed before the digest is. Every route says
 its access level (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open: reading
 takes the secret, the read token or a client certificate, and all else the secret; a server without credentials or
-mutual TLS does not start. A foreign Host header is refused: pages of
+mutual TLS does not start. A user's token opens the routes that its role has; one that may change something is taken
+on loopback or over TLS alone, since people on the network could read it. A foreign Host header is refused: pages of
 other sites that make a browser on this machine call us cannot forge it.
 
 A caller that says which program it is must be of this one's version (``program``), and routes with messages between
@@ -37,9 +39,11 @@ from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
 from engine.rpc.errors import AccessDeniedError, ClockDifferenceError, MissingCredentialError
 from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, error_response
+from engine.rpc.principal import READER, SECRET_HOLDER, Principal, Role, current_principal
 from engine.rpc.program import PROGRAM_HEADER, Program
 from engine.rpc.read_access import CHALLENGE, ReadAccess
 from engine.rpc.refusals import REFUSALS, Reason
+from engine.rpc.user_tokens import UserTokens
 
 EPOCH_HEADER = "X-Drey-Epoch"
 DEADLINE_HEADER = "X-Drey-Deadline-Ms"
@@ -81,6 +85,8 @@ class HttpServer:
     ) -> None:
         #: program of this process, which callers that name theirs must match; None: any caller
         self.program: Program | None = None
+        #: users by their tokens; None: there are none
+        self.users: UserTokens | None = None
         self._readers = readers
         self._readers_cancel = readers_cancel
         self._bind_host = bind_host
@@ -202,7 +208,8 @@ class HttpServer:
 
     def _endpoint(self, route: Route) -> Any:
         async def answer(request: web.Request) -> web.StreamResponse:
-            digest = self._check_access(route, request)
+            digest, principal = self._check_access(route, request)
+            current_principal.set(principal)
             says_program = self._check_program(route, request)
             length = request.content_length
             if length is not None and length > route.body_limit:
@@ -224,6 +231,7 @@ class HttpServer:
                     -1 if length is None else length,
                     chunks if route.is_streamed else None,
                     request.raw_path,
+                    principal,
                 )
             )
             own = {PROGRAM_HEADER: self.program.header} if self.program is not None and says_program else {}
@@ -238,12 +246,16 @@ class HttpServer:
             self.program.check(header, request.remote or "an unknown address")
         return header is not None
 
-    def _check_access(self, route: Route, request: web.Request) -> str:
-        """Return the digest that the body must have."""
+    def _check_access(self, route: Route, request: web.Request) -> tuple[str, Principal]:
+        """Return the digest that the body must have, "" for any, and the user that the request comes from."""
+        user = self._user_of(route, request)
+        if user is not None:
+            request.protocol.is_trusted = True  # type: ignore[attr-defined]
+            return EMPTY_DIGEST if route.access is Access.OPEN_GET else "", user
         if route.access is Access.OPEN_GET and self._may_read(request):
-            return EMPTY_DIGEST
+            return EMPTY_DIGEST, READER
         if route.access is Access.CANCEL and self._readers_cancel and self._may_read(request):
-            return ""  # an unsigned request has no digest
+            return "", READER  # an unsigned request has no digest
         if self._credentials is not None:
             # As it came: the library's normalized form was not signed.
             target, epoch = request.raw_path, request.headers.get(EPOCH_HEADER, "")
@@ -251,10 +263,26 @@ class HttpServer:
             self._check_is_no_reader(route, header)
             digest = self._credentials.verify(request.method, target, header, epoch)
             request.protocol.is_trusted = True  # type: ignore[attr-defined]
-            return digest
+            return digest, SECRET_HOLDER
         if _is_mutual(self._tls):
-            return ""
+            return "", SECRET_HOLDER
         raise MissingCredentialError("this server has no cluster secret, so this cannot be called")
+
+    def _user_of(self, route: Route, request: web.Request) -> Principal | None:
+        """Return the user whose token the request has; HttpError 403 where its role is not enough."""
+        user = self.users.find(request.headers.get(AUTHORIZATION)) if self.users is not None else None
+        if user is None:
+            return None
+        if user.role > Role.READ and not self._is_loopback and self._tls is None:
+            raise HttpError(
+                403,
+                f"a token of the role {user.role.text} is taken over TLS (security.ssl.enabled) or on this machine "
+                "only: people who watch the network can read it",
+            )
+        if route.role is None or user.role < route.role:
+            needed = "the cluster secret" if route.role is None else f"the role {route.role.text}"
+            raise HttpError(403, f"{user.name} has the role {user.role.text}: this needs {needed}")
+        return user
 
     def _check_is_no_reader(self, route: Route, header: str | None) -> None:
         """Raise MissingCredentialError that explains it, for a caller whose token or certificate only lets it read."""

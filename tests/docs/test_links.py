@@ -40,7 +40,12 @@ def test_files_that_are_named_exist():
     for page in PAGES:
         for name in re.findall(r"`((?:engine|ha|tests|bin|conf|docs)/[\w./-]+)`", page.read_text(encoding="utf-8")):
             # files of the walks through the house, which whoever follows them writes, and what a cluster makes
-            is_made = "numbers_" in name or name in ("bin/NAME", "conf/cluster.secret", "conf/read.token")
+            is_made = "numbers_" in name or name in (
+                "bin/NAME",
+                "conf/cluster.secret",
+                "conf/read.token",
+                "conf/users.tokens",
+            )
             if not is_made and not (ROOT / name).exists():
                 missing.append(f"{relative(page)}: {name}")
     assert missing == []

@@ -63,8 +63,8 @@ def test_bytes_of_nobody_are_refused_and_nothing_else_happens(data):
 def test_golden_bytes_of_a_message():
     overview = JobOverview(JobId("0" * 32), "q", "RUNNING", 1, -1)
     expected = (
-        b"\x92\xabJobOverview\x87\xa6job_id\x81\xa5value\xd9\x20" + b"0" * 32 + b"\xa4name\xa1q"
-        b"\xa6status\xa7RUNNING\xa8start_ms\x01\xa6end_ms\xff\xa5tasks\x80\xa7waiting\xc0"
+        b"\x92\xabJobOverview\x88\xa6job_id\x81\xa5value\xd9\x20" + b"0" * 32 + b"\xa4name\xa1q"
+        b"\xa6status\xa7RUNNING\xa8start_ms\x01\xa6end_ms\xff\xa5tasks\x80\xa7waiting\xc0\xa4user\xa0"
     )
     assert CODEC.encode(overview) == expected
 

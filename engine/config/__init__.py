@@ -10,8 +10,8 @@
     home.py         a checkout or an installation: folders of conf, of scripts, of what is delivered
     loader.py       layers (file, environment, command line, script) -> Configuration
     storage_options.py  what opens object stores
+    operating_options.py  users, a webhook, what a leader does beside its jobs
     limit_options.py  what a job, or all jobs of a user, may take
-    security_options.py  users and tokens
     sql_options.py  those of queries
     secret_keys.py  which values are never shown
     command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process

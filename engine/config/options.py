@@ -7,7 +7,7 @@ Held by: tests/config/test_loader.py
 
 from __future__ import annotations
 
-from engine.config import debug_options, limit_options, security_options, sql_options, storage_options  # noqa: F401
+from engine.config import debug_options, limit_options, operating_options, sql_options, storage_options  # noqa: F401
 from engine.config.config_option import OPTIONS, ConfigOption
 from engine.config.config_option import declared as _option
 

@@ -105,6 +105,7 @@ class Dispatcher(RpcEndpoint):
         on_fatal: Callable[[BaseException], None] | None = None,
         keeper: JobKeeper | None = None,
         on_over: Callable[[JobId], None] = lambda job_id: None,
+        on_ended: Callable[[JobOverview], None] = lambda job: None,
     ) -> None:
         super().__init__(DISPATCHER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
@@ -122,6 +123,8 @@ class Dispatcher(RpcEndpoint):
         self._is_started = False
         #: callback for each job that has ended without a JobMaster
         self._on_over = on_over
+        #: callback for each job that has ended, once under this leader
+        self._on_ended = on_ended
         self._elsewhere_until_s = 0.0
         #: number of the last submission; it continues those of earlier leaders
         self._last_order = 0
@@ -202,7 +205,7 @@ class Dispatcher(RpcEndpoint):
             if isinstance(found, TakenJob):
                 self._last_order = max(self._last_order, found.stored.handle.order)
             if isinstance(found, StoredEnd):
-                self._ended.add(found.job)
+                self._keep_ended(found.job)
                 self._on_over(job_id)
                 self.spawn(self._keeper.forget(found.job, found.journal), f"remains of {job_id}")
             elif found is not None and job_id not in self._unread:  # cancelled meanwhile
@@ -238,7 +241,7 @@ class Dispatcher(RpcEndpoint):
         """End a job that no leader can run any more."""
         ended = await self._keeper.end_broken(error)
         if ended is not None:
-            self._ended.add(ended.job)
+            self._keep_ended(ended.job)
             self._unread.pop(error.handle.job_id, None)
             self._on_over(error.handle.job_id)
             await self._keeper.forget(ended.job, ended.journal)
@@ -287,7 +290,7 @@ class Dispatcher(RpcEndpoint):
         job_master = running.job_master
         outcome = await asyncio.shield(job_master.outcome)
         ended = EndedJob(job_master.overview, outcome, job_master.details)
-        self._ended.add(ended)
+        self._keep_ended(ended)
         if outcome.status != "SUSPENDED":  # the next leader goes on with a suspended job
             reach("job.ended")
             if self._keeper.has_remains:
@@ -302,6 +305,11 @@ class Dispatcher(RpcEndpoint):
         del self._running[job_id]  # until here ``stop`` sees to it, if it comes in between
         job_master.take_apart()
 
+    def _keep_ended(self, ended: EndedJob) -> None:
+        self._ended.add(ended)
+        if ended.outcome.status != "SUSPENDED":
+            self._on_ended(ended.overview)
+
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
         """Begin to cancel a job, under any leader; one that has ended stays as it is."""
         job_id = request.job_id
@@ -309,7 +317,7 @@ class Dispatcher(RpcEndpoint):
             return ACKNOWLEDGE
         if job_id in self._unread:
             ended = await self._keeper.end_unread(job_id)
-            self._ended.add(ended.job)
+            self._keep_ended(ended.job)
             self._unread.pop(job_id, None)
             self._on_over(job_id)
             self.spawn(self._keeper.forget(ended.job, ended.journal), f"remains of {job_id}")

@@ -26,6 +26,7 @@ from engine.client.elected_leader import zookeeper_settings
 from engine.client.leader_answers import NOT_LEADING
 from engine.clock import SystemClock
 from engine.closing import close_all_async
+from engine.config.operating_options import GARBAGE_INTERVAL
 from engine.config.options import (
     BLOB_SIZE_MAX,
     HA_TYPE,
@@ -37,12 +38,14 @@ from engine.config.options import (
     REST_PORT,
 )
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
+from engine.dispatcher.end_notices import EndNotices
 from engine.dispatcher.file_handles import FileHandles
+from engine.dispatcher.garbage_timer import GarbageTimer
 from engine.dispatcher.leading_components import LeadingComponents
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
-from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
+from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers, load_webhook
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import blob_store, storage_places
 from engine.errors import FencedError, ResourceError
@@ -115,6 +118,7 @@ class JobManager:
             lambda address: self._rpc.connect(address, 0),
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
+        self._webhook = load_webhook(context.configuration, self._clock)
         self._server.http.add_routes(forwarded(rest_routes(services), self._leader_elsewhere, self._server.forwarder))
 
     async def start(self) -> None:
@@ -157,6 +161,7 @@ class JobManager:
                 self._cancel_lost_jobs,  # while it leads: no other process may remove what is staged
                 *(partial(asyncio.to_thread, part.close) for part in seats),
                 self._end_leaderships,
+                *(() if self._webhook is None else (self._webhook.close,)),
                 self._server.stop,
                 self._blocking_work.shutdown,
                 self._own_folder.close,
@@ -224,11 +229,17 @@ class JobManager:
         components = LeadingComponents(
             leadership,
             leading_settings(self._configuration, self._rpc),
-            leading_stores(self._configuration, self._storage, self._handles, leadership, self._blobs),
+            leading_stores(
+                self._configuration, self._storage, self._handles, leadership, self._blobs, EndNotices(self._webhook)
+            ),
         )
         try:
             dispatcher = await components.start()
             dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
+            if self._storage.is_durable and self._handles is not None:
+                interval_s = self._configuration.get(GARBAGE_INTERVAL) / 1000
+                garbage = GarbageTimer(self._storage.folder, self._handles, interval_s, self._blocking_work)
+                dispatcher.spawn(garbage.run(), "garbage")
             self._components = components
             self._leader.leader = LeaderInformation(epoch, session, self._server.address)
             election.confirm(self._leader.leader)

@@ -24,6 +24,7 @@ from engine.config.options import (
     LOAD_BALANCE_MODE,
     RUNNING_JOBS_MAX,
 )
+from engine.dispatcher.end_notices import EndNotices
 from engine.dispatcher.job_archive import JobArchive
 from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.job_store import JobStore
@@ -72,11 +73,13 @@ def leading_stores(
     handles: StateHandleStore,
     leadership: Leadership,
     blobs: BlobServer,
+    notices: EndNotices | None = None,
 ) -> LeadingStores:
     """Return the stores of the components of a leadership."""
     return LeadingStores(
         StoredJobs(places.folder, handles, leadership.epoch, leadership.is_leading, places.is_durable),
         partial(job_store, configuration, places.history, leadership.clock),
+        (notices or EndNotices()).tell,
         blobs.remove_job,
         # Where another one may lead, it may have the folder that this one lacks.
         STORAGE_TRIES if configuration.get(HA_TYPE) == "ZOOKEEPER" else None,

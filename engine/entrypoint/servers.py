@@ -13,9 +13,11 @@ import socket
 from collections.abc import Sequence
 from functools import partial
 
+from engine.clock import Clock
 from engine.closing import close_all_async
 from engine.config.debug_options import CHECK_GATEWAYS
 from engine.config.loader import Configuration
+from engine.config.operating_options import WEBHOOK_KEY_FILE, WEBHOOK_URL
 from engine.config.options import SSL_ENABLED, WEB_CANCEL
 from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
@@ -26,8 +28,10 @@ from engine.rpc.http_server import HttpServer, is_loopback
 from engine.rpc.http_service import HttpRpcService
 from engine.rpc.program import Program
 from engine.rpc.read_access import ReadAccess, token_file
+from engine.rpc.secret_file import load_or_create_secret, place_beside_configuration
 from engine.rpc.tls import tls_contexts
 from engine.rpc.user_tokens import UserTokens, users_file
+from engine.rpc.webhook import Webhook
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +78,17 @@ def load_readers(configuration: Configuration, bind_host: str) -> ReadAccess | N
     readers = ReadAccess.load_or_create(path)
     _log.info("people who have the token in %s may read whatever this process answers to GET", path)
     return readers
+
+
+def load_webhook(configuration: Configuration, clock: Clock) -> Webhook | None:
+    """Return the webhook that hears of the ends of jobs; the first process makes the file of its key."""
+    url = configuration.get(WEBHOOK_URL)
+    path = place_beside_configuration(configuration.get(WEBHOOK_KEY_FILE) or "webhook.key")
+    if not url:
+        return None
+    if path is None:
+        raise ConfigurationError("there is no conf folder, where the webhook's key lies: set DREY_CONF_DIR")
+    return Webhook(url, load_or_create_secret(path, "webhook key"), clock)
 
 
 class ProcessServer:

@@ -19,6 +19,7 @@ http_server.py    HttpServer: the server of a process, with all checks
 http_connection.py  its connections, bounded and timed
 http_service.py   HttpRpcService: transport between processes: order, epoch, deadline, cancellation
 http_forwarding.py  passing a request on to another process
+webhook.py        Webhook: texts for another program, signed and sent again
 tls.py            mutual TLS from security.ssl.*
 local_gateway.py  transport between endpoints of one process
 heartbeat.py      HeartbeatMonitor: which processes have been silent for too long

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from engine.config.loader import Configuration
-from engine.config.security_options import OWN_TOKEN_FILE, USERS_FILE
+from engine.config.operating_options import OWN_TOKEN_FILE, USERS_FILE
 from engine.errors import ConfigurationError
 from engine.rpc.principal import Principal, Role
 from engine.rpc.read_access import token_of

@@ -14,6 +14,7 @@
     tokens.py        token add, list, remove: users and their tokens
     job_trace.py     job trace: the run of a job as a trace for Perfetto
     ha_gc.py         ha gc: what a cluster has stored and no job needs any more
+    ha_backup.py     ha backup, ha restore: the state of a cluster as one file
     config_show.py   config show: every key, its value, where it comes from
     progress.py      live progress of a job on a terminal
     quickstart.py    bin/quickstart: data, export, main job, report

@@ -9,6 +9,7 @@ flink-run sql -e QUERY --table NAME=PATH         queries over files
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
 flink-run ha gc [--delete]                       what a cluster has stored and no job needs any more
+flink-run ha backup FILE | restore FILE          the state of a cluster as one file
 """
 
 from __future__ import annotations
@@ -89,6 +90,18 @@ def _run_gc(options: argparse.Namespace) -> int:
     return collect_garbage(options)
 
 
+def _run_backup(options: argparse.Namespace) -> int:
+    from engine.cli.ha_backup import back_up
+
+    return back_up(options)
+
+
+def _run_restore(options: argparse.Namespace) -> int:
+    from engine.cli.ha_backup import restore_backup
+
+    return restore_backup(options)
+
+
 def build_parser() -> Parser:
     """Return the argument tree."""
     parser = Parser(
@@ -126,9 +139,9 @@ def build_parser() -> Parser:
     showing.add_argument("--describe", action="store_true", help="describe each key")
     showing.set_defaults(run=show_config)
 
-    high_availability = groups.add_parser("ha", help="clean up the storage of several JobManagers").add_subparsers(
-        title="actions", metavar="ACTION", required=True
-    )
+    high_availability = groups.add_parser(
+        "ha", help="clean up, back up and restore what JobManagers store"
+    ).add_subparsers(title="actions", metavar="ACTION", required=True)
     collecting = high_availability.add_parser(
         "gc",
         help="list and remove stored files that no job needs any more",
@@ -138,6 +151,14 @@ def build_parser() -> Parser:
     )
     _add_gc_arguments(collecting)
     collecting.set_defaults(run=_run_gc)
+    for action, text, command in (
+        ("backup", "write handles, files of jobs and history to a file; the cluster may run", _run_backup),
+        ("restore", "restore such a file where no JobManager leads", _run_restore),
+    ):
+        acting = _add_action(high_availability, action, text)
+        acting.add_argument("file", metavar="FILE", help="the backup")
+        acting.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        acting.set_defaults(run=command)
     return parser
 
 

@@ -205,6 +205,10 @@ class JobStalledError(EngineError):
     """All tasks of a job have waited for each other for too long; not retried: it is a defect, and would be again."""
 
 
+class LimitExceededError(EngineError):
+    """A job takes more than it may: time, slots, memory, disk, or bytes of a result; not retried."""
+
+
 class JobExecutionError(EngineError):
     """A job failed.
 

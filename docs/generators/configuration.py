@@ -34,7 +34,7 @@ REASONS = {
     "high-availability": "ZooKeeper's addresses and security, and the JobManagers' shared folder, depend on the site.",
     "historyserver": "The history server has its own address, and a refresh interval.",
     "io": "Spilled rows should go to fast and large disks.",
-    "job": "Users know which of their jobs may wait.",
+    "job": "Users know which of their jobs may wait, and sites how much a job may take.",
     "jobmanager": "Addresses, the number of running jobs, and restarts of the process.",
     "jobstore": "Sites differ in how long they keep ended jobs.",
     "lineage": "A site either collects lineage or does not.",
@@ -56,6 +56,7 @@ REASONS = {
     "task": "Functions that close connections may need more time when they are cancelled.",
     "taskmanager": "Addresses, ports, slots and memory of a machine. For memory, `taskmanager.memory.process.size` is "
     "enough; the other options change how it is divided.",
+    "user": "Sites differ in how much of a cluster one user may take.",
     "web": "Readers of the pages need not be allowed to cancel jobs.",
 }
 

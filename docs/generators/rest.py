@@ -25,7 +25,8 @@ documentation.
 
 `open`: all users of this machine have access; other machines need the cluster's secret, the read token, or a client
 certificate ([security](../operating/security.md)). `signed`: needs a signature with the cluster's secret.
-`signed, or may cancel`: with `web.cancel.enable`, everyone with read access may cancel. An error is
+`signed, or may cancel`: with `web.cancel.enable`, everyone with read access may cancel.
+A [user](../operating/security.md#users) needs the role, or a higher one. An error is
 `{"errors": ["..."]}`; its first line is the root cause.
 
 """
@@ -39,9 +40,10 @@ def _page(routes: list[Route]) -> str:
     lines = [_HEAD]
     answered = sorted((route for route in routes if not _is_refused(route)), key=lambda route: route.path)
     for title, group in groupby(answered, lambda route: route.path.split("/")[1] or "pages"):
-        lines += [f"## {title}", "", "| method | path | who | |", "|---|---|---|---|"]
+        lines += [f"## {title}", "", "| method | path | who | role | |", "|---|---|---|---|---|"]
         for route in group:
-            lines.append(f"| {route.method} | `{route.path}` | {_WHO[route.access]} | {summary_of(route)} |")
+            role = route.role.text if route.role is not None else ""
+            lines.append(f"| {route.method} | `{route.path}` | {_WHO[route.access]} | {role} | {summary_of(route)} |")
         lines.append("")
     lines += [
         "## Known, and refused",

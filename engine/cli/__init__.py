@@ -12,9 +12,12 @@
     serve.py         serve: a server of Flight SQL for tools
     agent_server.py  mcp: tables for an agent
     cluster_jobs.py  job list, status, cancel, logs: jobs of a running cluster
+    task_managers.py taskmanager list, drain, stop: the processes that run tasks
+    tokens.py        token add, list, remove: users and their tokens
     job_trace.py     job trace: the run of a job as a trace for Perfetto
     job_report.py    job report: the profile of a job as one page
     ha_gc.py         ha gc: what a cluster has stored and no job needs any more
+    ha_backup.py     ha backup, ha restore: the state of a cluster as one file
     config_show.py   config show: every key, its value, where it comes from
     progress.py      live progress of a job on a terminal
     quickstart.py    bin/quickstart: data, export, main job, report

@@ -1,6 +1,7 @@
 """``flink-run job list | status | cancel | logs``: jobs of a running cluster.
 
-list      running and waiting jobs (-r only running, -s only waiting, -a all that the JobManager knows)
+list      running and waiting jobs (-r only running, -s only waiting, -a all that the JobManager knows); --name, --user,
+          --state and --since choose among them
 status    state and runtime of one job, a line for each vertex, what went wrong last
 cancel    begin to cancel, and wait until the job has ended
 logs      names of the log files of a job's task attempts; with a name, that file
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
+from urllib.parse import quote
 
 from engine.cli.progress import format_bytes, format_count
 from engine.client.cluster_client import ClusterClient, JobLine
@@ -58,10 +60,11 @@ def _say_waiting(reason: str) -> None:
 
 def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:
     """Print jobs, newest last; jobs that wait for slots in the order in which they get them."""
+    query = _query(options)
     if options.json:
-        print(json.dumps(client.document("/jobs/overview")))
+        print(json.dumps(client.document(f"/jobs/overview{query}")))
         return 0
-    jobs = client.jobs()
+    jobs = client.jobs(query)
     waiting = sorted((job for job in jobs if _waits(job)), key=lambda job: job.waiting.place if job.waiting else 0)
     groups = [
         ("Running/restarting jobs", [job for job in jobs if job.state in _RUNNING and not _waits(job)]),
@@ -73,9 +76,18 @@ def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:
         groups = groups[1:]
     for title, members in groups:
         _print_group(title, members)
-    if options.all:
+    if options.all or options.state or options.since is not None:
         _print_group("Terminated jobs", [job for job in jobs if job.state not in _RUNNING | _WAITING])
     return 0
+
+
+def _query(options: argparse.Namespace) -> str:
+    """Return the query for the jobs that the options choose."""
+    chosen = {"name": options.name, "user": options.user, "state": options.state}
+    if options.since is not None:
+        chosen["since"] = str(int((time.time() - options.since) * 1000))
+    words = [f"{key}={quote(text, safe='')}" for key, text in chosen.items() if text is not None]
+    return f"?{'&'.join(words)}" if words else ""
 
 
 def _waits(job: JobLine) -> bool:
@@ -90,7 +102,8 @@ def _print_group(title: str, jobs: list[JobLine]) -> None:
     for job in jobs:
         started = time.strftime("%d.%m.%Y %H:%M:%S", time.localtime(job.start_ms / 1000))
         state = job.state if job.waiting is None else f"WAITING, {job.waiting.text}"
-        print(f"{started} : {job.job_id} : {shown_line(job.name)} ({shown_line(state)})")
+        user = f" of {shown_line(job.user)}" if job.user else ""
+        print(f"{started} : {job.job_id} : {shown_line(job.name)}{user} ({shown_line(state)})")
     print("-" * 66)
 
 

@@ -3,12 +3,15 @@
 flink-run job submit [options] JOB.py [args]     run a job          (short: flink-run [options] JOB.py [args])
 flink-run job info   [options] JOB.py [args]     explain its plan
 flink-run job list | status ID | cancel ID | logs ID [FILE] | trace ID [FILE]      jobs of a cluster
+flink-run taskmanager list | drain ID | stop ID   processes that run its tasks
+flink-run token add NAME --role ROLE | list | remove NAME     users of a cluster
 flink-run sql -e QUERY --table NAME=PATH         queries over files
 flink-run serve --flight-sql PORT                a server of Flight SQL for tools
 flink-run mcp --table NAME=PATH                  tables for an agent, on standard input and output
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
 flink-run ha gc [--delete]                       what a cluster has stored and no job needs any more
+flink-run ha backup FILE | restore FILE          the state of a cluster as one file
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from engine.cli.run_script import report_error
 from engine.cli.serve import add_serve_arguments, serve
 from engine.cli.sql_statements import add_sql_arguments
 from engine.cli.submit import add_script_arguments, submit
+from engine.cli.task_managers import drain_task_manager, list_task_managers, stop_task_manager
+from engine.cli.tokens import add_token, list_tokens, remove_token
 from engine.config.durations import parse_duration_ms
 from engine.errors import EngineError
 from engine.python_command import drop_current_folder
@@ -90,6 +95,18 @@ def _run_gc(options: argparse.Namespace) -> int:
     return collect_garbage(options)
 
 
+def _run_backup(options: argparse.Namespace) -> int:
+    from engine.cli.ha_backup import back_up
+
+    return back_up(options)
+
+
+def _run_restore(options: argparse.Namespace) -> int:
+    from engine.cli.ha_backup import restore_backup
+
+    return restore_backup(options)
+
+
 def build_parser() -> Parser:
     """Return the argument tree."""
     parser = Parser(
@@ -108,6 +125,9 @@ def build_parser() -> Parser:
     )
     _add_script_commands(jobs)
     _add_cluster_commands(jobs)
+
+    _add_task_manager_commands(groups)
+    _add_token_commands(groups)
 
     querying = _add_action(groups, "sql", "run SQL statements over files and show their rows")
     querying.add_argument(
@@ -134,9 +154,14 @@ def build_parser() -> Parser:
     showing.add_argument("--describe", action="store_true", help="describe each key")
     showing.set_defaults(run=show_config)
 
-    high_availability = groups.add_parser("ha", help="clean up the storage of several JobManagers").add_subparsers(
-        title="actions", metavar="ACTION", required=True
-    )
+    _add_ha_commands(groups)
+    return parser
+
+
+def _add_ha_commands(groups: _Actions) -> None:
+    high_availability = groups.add_parser(
+        "ha", help="clean up, back up and restore what JobManagers store"
+    ).add_subparsers(title="actions", metavar="ACTION", required=True)
     collecting = high_availability.add_parser(
         "gc",
         help="list and remove stored files that no job needs any more",
@@ -146,7 +171,14 @@ def build_parser() -> Parser:
     )
     _add_gc_arguments(collecting)
     collecting.set_defaults(run=_run_gc)
-    return parser
+    for action, text, command in (
+        ("backup", "write handles, files of jobs and history to a file; the cluster may run", _run_backup),
+        ("restore", "restore such a file where no JobManager leads", _run_restore),
+    ):
+        acting = _add_action(high_availability, action, text)
+        acting.add_argument("file", metavar="FILE", help="the backup")
+        acting.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        acting.set_defaults(run=command)
 
 
 def _add_action(actions: _Actions, name: str, text: str) -> Parser:
@@ -187,6 +219,12 @@ def _add_cluster_commands(jobs: _Actions) -> None:
         ("-s", "scheduled", "waiting jobs only"),
     ):
         listing.add_argument(flag, dest=name, action="store_true", help=text)
+    listing.add_argument("--name", metavar="TEXT", help="jobs with this in their names")
+    listing.add_argument("--user", metavar="NAME", help="jobs of this user")
+    listing.add_argument("--state", metavar="STATE,...", help="jobs in one of these states, ended ones too")
+    listing.add_argument(
+        "--since", metavar="TIME", type=_age_s, help="also jobs that have ended within this time: 30 min, 2 h"
+    )
     add_cluster_arguments(listing)
     listing.set_defaults(run=asking(list_jobs))
     for action, text, command in (
@@ -206,6 +244,57 @@ def _add_cluster_commands(jobs: _Actions) -> None:
             acting.add_argument("-o", "--output", metavar="FILE", help="write it there; default: standard output")
         add_cluster_arguments(acting)
         acting.set_defaults(run=asking(command))
+
+
+def _add_task_manager_commands(groups: _Actions) -> None:
+    """Add the commands about the TaskManagers of a cluster."""
+    actions = groups.add_parser("taskmanager", help="list, drain and stop TaskManagers").add_subparsers(
+        title="actions", metavar="ACTION", required=True
+    )
+    listing = _add_action(actions, "list", "list the TaskManagers of a cluster")
+    add_cluster_arguments(listing)
+    listing.set_defaults(run=asking(list_task_managers))
+    for action, text, command in (
+        ("drain", "let a TaskManager take no more slots, and end once it is empty", drain_task_manager),
+        ("stop", "drain a TaskManager for a limited time, then stop it", stop_task_manager),
+    ):
+        acting = _add_action(actions, action, text)
+        acting.add_argument(
+            "taskmanager_id", metavar="ID", help="as taskmanager list prints it; its first digits are enough"
+        )
+        if action == "drain":
+            acting.add_argument("--wait", action="store_true", help="wait for its end")
+        else:
+            acting.add_argument(
+                "--timeout",
+                metavar="TIME",
+                type=_age_s,
+                default=300.0,
+                help="time to drain: 30 s, 2 h (default: 5 min)",
+            )
+        add_cluster_arguments(acting)
+        acting.set_defaults(run=asking(command))
+
+
+def _add_token_commands(groups: _Actions) -> None:
+    """Add the commands about the users of a cluster."""
+    actions = groups.add_parser("token", help="add, list and remove users with their tokens").add_subparsers(
+        title="actions", metavar="ACTION", required=True
+    )
+    for action, text, command in (
+        ("add", "add a user, or give one another token, and print it", add_token),
+        ("list", "list users and their roles", list_tokens),
+        ("remove", "remove a user, whose token is refused from then on", remove_token),
+    ):
+        acting = _add_action(actions, action, text)
+        if action != "list":
+            acting.add_argument("name", metavar="NAME", help="name of the user")
+        if action == "add":
+            acting.add_argument(
+                "--role", choices=("read", "submit", "admin"), required=True, help="what the user may do"
+            )
+        acting.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        acting.set_defaults(run=command)
 
 
 def _is_short_form(word: str) -> bool:

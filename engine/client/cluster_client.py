@@ -102,6 +102,8 @@ class JobLine(msgspec.Struct, frozen=True, rename={"job_id": "jid", "start_ms": 
     end_ms: int
     duration: int
     waiting: WaitingLine | None = None
+    #: user that the job belongs to; "": none by name
+    user: str = ""
 
 
 class _JobLines(msgspec.Struct, frozen=True):
@@ -122,6 +124,7 @@ class ClusterClient:
         patience_s: how long to go on asking when the leader no longer answers.
         first_patience_s: the same when no leader has answered yet.
         on_waiting: told once, with a reason, that there is no leader to ask at present.
+        token: of a user, sent in place of a signature.
         program: what this process says of itself, and the JobManager has to be; None: any.
     """
 
@@ -134,8 +137,10 @@ class ClusterClient:
         first_patience_s: float = 0.0,
         on_waiting: Callable[[str], None] = lambda reason: None,
         program: Program | None = None,
+        token: str | None = None,
     ) -> None:
         self._program = program
+        self._token = token
         self._leader = FixedAddresses(leader) if isinstance(leader, str) else leader
         self._credentials = credentials
         self._tls = tls
@@ -167,9 +172,13 @@ class ClusterClient:
         """Begin to cancel a job; one that has ended is refused with EngineError."""
         self._ask("PATCH", f"/jobs/{job_id}?mode=cancel")
 
-    def jobs(self) -> tuple[JobLine, ...]:
-        """Return all jobs, oldest first."""
-        return self._get("/jobs/overview", _JobLines).jobs
+    def change(self, target: str) -> None:
+        """Send a PATCH that may be sent twice."""
+        self._ask("PATCH", target)
+
+    def jobs(self, query: str = "") -> tuple[JobLine, ...]:
+        """Return all jobs, or those of a query, oldest first."""
+        return self._get(f"/jobs/overview{query}", _JobLines).jobs
 
     def overview(self) -> Overview:
         """Return slots and counts of jobs."""
@@ -296,7 +305,9 @@ class ClusterClient:
         headers = {"Content-Type": content_type} if content_type else {}
         if self._program is not None:
             headers[PROGRAM_HEADER] = self._program.header
-        if self._credentials is not None:
+        if self._token is not None:
+            headers[AUTHORIZATION] = f"Bearer {self._token}"
+        elif self._credentials is not None:
             digest = hashlib.sha256(body).hexdigest()
             headers[AUTHORIZATION] = self._credentials.sign(method, target, digest)
         connection.request(method, target, body or None, headers)

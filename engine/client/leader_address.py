@@ -5,8 +5,10 @@
     rest.address:rest.port  else; rest.address is jobmanager.rpc.address where it is not set; each port of a range is
                             tried
 
-The cluster secret is read from ``security.secret-file`` where this user may read it; without it only what is open on
-loopback can be asked.
+A user's token is read from ``security.token-file``, where that is set.
+
+Else the cluster secret is read from ``security.secret-file`` where this user may read it; without it only what is open
+on loopback can be asked.
 
 Held by: tests/client/test_following_the_leader.py
 """
@@ -26,6 +28,7 @@ from engine.gateways.protocol import this_program
 from engine.network_address import address_text
 from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.tls import tls_contexts
+from engine.rpc.user_tokens import own_token
 
 #: seconds for which a client keeps asking a JobManager whose jobs end with it
 _PATIENCE_S = 10.0
@@ -47,6 +50,7 @@ def cluster_client(
         configuration.get(HA_CONNECTION_TIMEOUT) / 1000 if is_elected and not current_command_line().master else 0.0,
         on_waiting,
         this_program("client"),
+        own_token(configuration),
     )
 
 

@@ -10,6 +10,8 @@
     home.py         a checkout or an installation: folders of conf, of scripts, of what is delivered
     loader.py       layers (file, environment, command line, script) -> Configuration
     storage_options.py  what opens object stores
+    operating_options.py  users, a webhook, what a leader does beside its jobs
+    limit_options.py  what a job, or all jobs of a user, may take
     sql_options.py  those of queries; flight_sql_options.py, lineage_options.py: of the rooms
     network_options.py  where processes listen and are reached
     secret_keys.py  which values are never shown

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import engine.config.debug_options
 import engine.config.flight_sql_options
+import engine.config.limit_options
 import engine.config.lineage_options
 import engine.config.network_options
+import engine.config.operating_options
 import engine.config.sql_options
 import engine.config.storage_options  # noqa: F401 - declares its options
 from engine.config.config_option import OPTIONS, ConfigOption

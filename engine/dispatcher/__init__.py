@@ -12,6 +12,9 @@ storage_folder.py StorageFolder: the folder of the jobs of a cluster
 live_jobs.py    what a leader knows of its jobs, enough to store them again
 file_handles.py FileHandles: handles of a single JobManager, as files
 orphans.py      stored files that no job needs
+garbage_timer.py GarbageTimer: a leader removes them now and then
+state_backup.py the state of a cluster as one file
+end_notices.py  EndNotices: another program hears of the ends of jobs
 job_handle.py   JobHandle: what is in force of a job, and the files that it names
 job_store.py    jobs that have ended, the latest ones
 job_archive.py  the same as files, which outlive the process

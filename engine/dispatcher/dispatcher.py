@@ -106,6 +106,7 @@ class Dispatcher(RpcEndpoint):
         on_fatal: Callable[[BaseException], None] | None = None,
         keeper: JobKeeper | None = None,
         on_over: Callable[[JobId], None] = lambda job_id: None,
+        on_ended: Callable[[JobOverview], None] = lambda job: None,
     ) -> None:
         super().__init__(DISPATCHER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
@@ -123,6 +124,8 @@ class Dispatcher(RpcEndpoint):
         self._is_started = False
         #: callback for each job that has ended without a JobMaster
         self._on_over = on_over
+        #: callback for each job that has ended, once under this leader
+        self._on_ended = on_ended
         self._elsewhere_until_s = 0.0
         #: number of the last submission; it continues those of earlier leaders
         self._last_order = 0
@@ -203,7 +206,7 @@ class Dispatcher(RpcEndpoint):
             if isinstance(found, TakenJob):
                 self._last_order = max(self._last_order, found.stored.handle.order)
             if isinstance(found, StoredEnd):
-                self._ended.add(found.job)
+                self._keep_ended(found.job)
                 self._on_over(job_id)
                 self.spawn(self._keeper.forget(found.job, found.journal), f"remains of {job_id}")
             elif found is not None and job_id not in self._unread:  # cancelled meanwhile
@@ -239,7 +242,7 @@ class Dispatcher(RpcEndpoint):
         """End a job that no leader can run any more."""
         ended = await self._keeper.end_broken(error)
         if ended is not None:
-            self._ended.add(ended.job)
+            self._keep_ended(ended.job)
             self._unread.pop(error.handle.job_id, None)
             self._on_over(error.handle.job_id)
             await self._keeper.forget(ended.job, ended.journal)
@@ -288,7 +291,7 @@ class Dispatcher(RpcEndpoint):
         job_master = running.job_master
         outcome = await asyncio.shield(job_master.outcome)
         ended = EndedJob(job_master.overview, outcome, job_master.details)
-        self._ended.add(ended)
+        self._keep_ended(ended)
         CLUSTER_EVENTS.job_ended(outcome.status, outcome.runtime_ms / 1000)
         if outcome.status != "SUSPENDED":  # the next leader goes on with a suspended job
             reach("job.ended")
@@ -304,6 +307,11 @@ class Dispatcher(RpcEndpoint):
         del self._running[job_id]  # until here ``stop`` sees to it, if it comes in between
         job_master.take_apart()
 
+    def _keep_ended(self, ended: EndedJob) -> None:
+        self._ended.add(ended)
+        if ended.outcome.status != "SUSPENDED":
+            self._on_ended(ended.overview)
+
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
         """Begin to cancel a job, under any leader; one that has ended stays as it is."""
         job_id = request.job_id
@@ -311,7 +319,7 @@ class Dispatcher(RpcEndpoint):
             return ACKNOWLEDGE
         if job_id in self._unread:
             ended = await self._keeper.end_unread(job_id)
-            self._ended.add(ended.job)
+            self._keep_ended(ended.job)
             self._unread.pop(job_id, None)
             self._on_over(job_id)
             self.spawn(self._keeper.forget(ended.job, ended.journal), f"remains of {job_id}")

@@ -25,6 +25,7 @@ from engine.dispatcher.job_handle import TakenJob
 from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_store import JobStore
 from engine.dispatcher.passing_storage import PassingStorage
+from engine.gateways.messages import JobOverview
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_facts import RecoveredJob
@@ -55,6 +56,8 @@ class LeadingStores(msgspec.Struct, frozen=True):
     jobs: StoredJobs | None = None
     #: factory of the store of ended jobs; called in a thread
     ended: Callable[[], JobStore] = JobStore
+    #: callback for each job that has ended
+    on_ended: Callable[[JobOverview], None] = lambda job: None
     #: callback that removes the files of an ended job
     remove_blobs: Callable[[JobId], Awaitable[None]] | None = None
     #: number of tries to open a storage; None: unlimited
@@ -81,7 +84,7 @@ class LeadingComponents:
         stores, settings = self._stores, self._settings
         ended = await asyncio.get_running_loop().run_in_executor(blocking_work, stores.ended)
         storage = JobKeeper(ended, stores.jobs, blocking_work, stores.remove_blobs, stores.open_tries)
-        dispatcher = Dispatcher(rpc, self.epoch, self._job_master, on_fatal, storage, self._release)
+        dispatcher = Dispatcher(rpc, self.epoch, self._job_master, on_fatal, storage, self._release, stores.on_ended)
         self._endpoints.append(dispatcher)
         await dispatcher.recover()
         _log.info("starting ResourceManager under epoch %d", self.epoch)

@@ -6,6 +6,7 @@ leader_endpoint.py     which JobManager leads: answered by JobManagers, asked by
 supervisor.py          python -m engine.entrypoint.supervisor: restarts a JobManager that died, ends its session at once
 storage_places.py      where a JobManager keeps what outlives a leader
 stored_garbage.py      what is stored and no job needs, for commands
+stored_backup.py       backups of it, for commands
 standalone_epoch.py    the epoch of a JobManager without a quorum
 taskmanager.py         python -m engine.entrypoint.taskmanager: a TaskManager's process
 standalone_job.py      python -m engine.entrypoint.standalone_job: one job on a JobManager of its own

@@ -35,16 +35,25 @@ from engine.config.network_options import (
     REST_ADDRESS,
     REST_PORT,
 )
+from engine.config.operating_options import GARBAGE_INTERVAL
 from engine.config.options import BLOB_SIZE_MAX, HA_TYPE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
+from engine.dispatcher.end_notices import EndNotices
 from engine.dispatcher.file_handles import FileHandles
+from engine.dispatcher.garbage_timer import GarbageTimer
 from engine.dispatcher.leading_components import LeadingComponents
 from engine.entrypoint.audit_file import AuditFile, start_entry
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint, listed_job_managers
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
 from engine.entrypoint.process_watch import ProcessWatch, local_folders
-from engine.entrypoint.servers import ProcessServer, advertised_host, load_credentials, load_readers
+from engine.entrypoint.servers import (
+    ProcessServer,
+    advertised_host,
+    load_credentials,
+    load_readers,
+    load_webhook,
+)
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import blob_store, storage_places
 from engine.errors import FencedError, ResourceError
@@ -54,6 +63,7 @@ from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rest.forwarding import forwarded
+from engine.rest.route_roles import with_roles
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.audit import AuditEntry, audited
@@ -113,7 +123,7 @@ class JobManager:
         blobs = blob_store(self._storage, self._own_folder)
         self._blobs = BlobServer(blobs, context.configuration.get(BLOB_SIZE_MAX), self._clock)
         self._audit = AuditFile(context.configuration, context.log_file)
-        self._add_routes(self._blobs.routes)
+        self._add_routes(with_roles(self._blobs.routes))
         shared = self._storage.folder if self._storage.is_durable else ""
         folders = local_folders(str(scratch), shared, self._storage.history, str(context.places.log))
         self._watch = ProcessWatch(folders)
@@ -129,6 +139,7 @@ class JobManager:
             self._other_job_managers,
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
+        self._webhook = load_webhook(context.configuration, self._clock)
         self._add_routes(rest_routes(services))
 
     def _other_job_managers(self) -> tuple[str, ...]:
@@ -184,6 +195,7 @@ class JobManager:
                 self._cancel_lost_jobs,  # while it leads: no other process may remove what is staged
                 *(partial(asyncio.to_thread, part.close) for part in seats),
                 self._end_leaderships,
+                *(() if self._webhook is None else (self._webhook.close,)),
                 self._server.stop,
                 self._watch.stop,
                 self._blocking_work.shutdown,
@@ -254,11 +266,17 @@ class JobManager:
         components = LeadingComponents(
             leadership,
             leading_settings(self._configuration, self._rpc),
-            leading_stores(self._configuration, self._storage, self._handles, leadership, self._blobs),
+            leading_stores(
+                self._configuration, self._storage, self._handles, leadership, self._blobs, EndNotices(self._webhook)
+            ),
         )
         try:
             dispatcher = await components.start()
             dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
+            if self._storage.is_durable and self._handles is not None:
+                interval_s = self._configuration.get(GARBAGE_INTERVAL) / 1000
+                garbage = GarbageTimer(self._storage.folder, self._handles, interval_s, self._blocking_work)
+                dispatcher.spawn(garbage.run(), "garbage")
             self._components = components
             self._leader.leader = LeaderInformation(epoch, session, self._server.address)
             election.confirm(self._leader.leader)

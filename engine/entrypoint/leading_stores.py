@@ -12,6 +12,7 @@ from functools import partial
 
 from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
+from engine.config.limit_options import USER_JOBS_LIMIT, USER_SLOTS_LIMIT
 from engine.config.loader import Configuration
 from engine.config.options import (
     HA_TYPE,
@@ -23,6 +24,7 @@ from engine.config.options import (
     LOAD_BALANCE_MODE,
     RUNNING_JOBS_MAX,
 )
+from engine.dispatcher.end_notices import EndNotices
 from engine.dispatcher.job_archive import JobArchive
 from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.job_store import JobStore
@@ -59,6 +61,8 @@ def leading_settings(configuration: Configuration, rpc: RpcService) -> LeadingSe
             configuration.get(HEARTBEAT_TIMEOUT) / 1000,
             is_spread=configuration.get(LOAD_BALANCE_MODE) == "SLOTS",
             running_jobs_max=configuration.get(RUNNING_JOBS_MAX),
+            user_jobs_max=configuration.get(USER_JOBS_LIMIT),
+            user_slots_max=configuration.get(USER_SLOTS_LIMIT),
         ),
     )
 
@@ -69,11 +73,13 @@ def leading_stores(
     handles: StateHandleStore,
     leadership: Leadership,
     blobs: BlobServer,
+    notices: EndNotices | None = None,
 ) -> LeadingStores:
     """Return the stores of the components of a leadership."""
     return LeadingStores(
         StoredJobs(places.folder, handles, leadership.epoch, leadership.is_leading, places.is_durable),
         partial(job_store, configuration, places.history, leadership.clock),
+        (notices or EndNotices()).tell,
         blobs.remove_job,
         # Where another one may lead, it may have the folder that this one lacks.
         STORAGE_TRIES if configuration.get(HA_TYPE) == "ZOOKEEPER" else None,

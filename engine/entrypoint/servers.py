@@ -13,9 +13,11 @@ import socket
 from collections.abc import Sequence
 from functools import partial
 
+from engine.clock import Clock
 from engine.closing import close_all_async
 from engine.config.debug_options import CHECK_GATEWAYS
 from engine.config.loader import Configuration
+from engine.config.operating_options import WEBHOOK_KEY_FILE, WEBHOOK_URL
 from engine.config.options import SSL_ENABLED, WEB_CANCEL
 from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
@@ -28,7 +30,10 @@ from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
 from engine.rpc.program import Program
 from engine.rpc.read_access import ReadAccess, token_file
+from engine.rpc.secret_file import load_or_create_secret, place_beside_configuration
 from engine.rpc.tls import tls_contexts
+from engine.rpc.user_tokens import UserTokens, users_file
+from engine.rpc.webhook import Webhook
 
 _log = logging.getLogger(__name__)
 
@@ -110,6 +115,17 @@ def known_readers(configuration: Configuration, bind_host: str) -> ReadAccess | 
     return load_readers(configuration, bind_host) if path is not None and path.exists() else None
 
 
+def load_webhook(configuration: Configuration, clock: Clock) -> Webhook | None:
+    """Return the webhook that hears of the ends of jobs; the first process makes the file of its key."""
+    url = configuration.get(WEBHOOK_URL)
+    path = place_beside_configuration(configuration.get(WEBHOOK_KEY_FILE) or "webhook.key")
+    if not url:
+        return None
+    if path is None:
+        raise ConfigurationError("there is no conf folder, where the webhook's key lies: set DREY_CONF_DIR")
+    return Webhook(url, load_or_create_secret(path, "webhook key"), clock)
+
+
 class ProcessServer:
     """One server, one message service, and perhaps a second port with the same routes.
 
@@ -144,9 +160,12 @@ class ProcessServer:
         )
         self.http = serve(ports)
         self._further = serve(further_ports) if further_ports else None
+        users_path = users_file(configuration)
+        users = UserTokens(users_path) if users_path is not None else None
         for server in (self.http, self._further):
             if server is not None:
                 server.program = program
+                server.users = users
         self.health = Health()
         self.http.add_routes(self.health.routes)
         #: forwarder of requests to the same routes of another process

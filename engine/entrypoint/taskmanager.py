@@ -53,8 +53,8 @@ from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, StandaloneLeaderFinder
 from engine.entrypoint.process_watch import ProcessWatch, local_folders
 from engine.entrypoint.servers import ProcessServer, advertised_host, free_port, known_readers, load_credentials
-from engine.gateways.messages import TaskExecutorHardware
 from engine.gateways.protocol import this_program
+from engine.gateways.task_executors import TaskExecutorHardware
 from engine.ids import ResourceId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
@@ -65,7 +65,8 @@ from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.rest.prometheus_routes import process_metrics_route
 from engine.rpc.health import NotReady
 from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
-from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from engine.taskexecutor.task_executor import TaskExecutor
+from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
 from engine.transport.data_plane import DataPlaneSettings
 from ha.interfaces import LeaderRetrieval
@@ -167,6 +168,7 @@ class TaskManager:
             self._blocking_work,
             task_executor.activities,
             self._watch.meter,
+            self._usage,
         )
         self._server.rpc.start(self._insight)
         _log.info("TaskManager %s listens at %s", self._resource_id, self._server.address)
@@ -241,6 +243,14 @@ class TaskManager:
         if self._task_executor is None:
             return NotReady.STARTING
         return None if self._task_executor.is_registered else NotReady.NOT_REGISTERED
+
+    def _usage(self) -> dict[str, float]:
+        assert self._resources is not None and self._task_executor is not None, "it has started"
+        used_bytes, free_bytes = self._resources.disk_bytes()
+        return {
+            "Status.Disk.Used": float(used_bytes),
+            "Status.Disk.Free": float(free_bytes),
+        }
 
     def _registered(self, leader: Leader) -> None:
         self._leader_address = leader.resource_manager_address.rpartition("/")[0]

@@ -7,6 +7,7 @@
     resource_manager.py  ResourceManagerGateway   JobMaster, TaskExecutor ─► ResourceManager
     leader.py            LeaderGateway            TaskExecutor ─► JobManager: which one leads
     task_executor.py     TaskExecutorGateway      JobMaster, ResourceManager ─► TaskExecutor
+    task_executors.py    the list of TaskExecutors, and how one is drained
     insight.py           ProcessInsightGateway   REST ─► any process: load, logs, threads
     job_details.py       what people ask of one job
     job_queue.py         the order in which jobs get slots, and each job's place

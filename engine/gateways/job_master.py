@@ -25,6 +25,7 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskStates,
 )
+from engine.gateways.task_executors import TaskExecutorDraining
 from engine.ids import JobId
 from engine.rpc.request import Acknowledge
 
@@ -51,6 +52,10 @@ class JobMasterGateway(Protocol):
 
     async def task_executor_lost(self, request: TaskExecutorLost) -> Acknowledge:
         """Treat the attempts on a TaskExecutor as failed."""
+        ...
+
+    async def task_executor_draining(self, request: TaskExecutorDraining) -> Acknowledge:
+        """Begin no more tasks on a TaskExecutor."""
         ...
 
     async def slots_short(self, request: SlotsShort) -> Acknowledge:

@@ -25,6 +25,8 @@ class JobTurn(msgspec.Struct, frozen=True):
     priority: int = 0
     #: number of the submission, rising, also from one leader to the next
     order: int = 0
+    #: user that the job belongs to; "": none by name
+    user: str = ""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -43,6 +45,8 @@ class WaitingReason(StrEnum):
     SLOTS = "SLOTS"
     #: the limit of running jobs is reached
     LIMIT = "LIMIT"
+    #: the jobs of its user have as much as they may
+    USER = "USER"
     #: the cluster has too few slots
     CLUSTER = "CLUSTER"
 
@@ -66,6 +70,8 @@ def waiting_text(waiting: WaitingJob) -> str:
     match waiting.reason:
         case WaitingReason.LIMIT:
             why = "as many jobs run as jobmanager.max-running-jobs allows"
+        case WaitingReason.USER:
+            why = "jobs of its user have as much as user.limit.running-jobs or user.limit.slots allows"
         case WaitingReason.CLUSTER:
             why = f"{slots} needed, the cluster has {waiting.slots_total}"
         case _:

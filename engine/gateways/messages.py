@@ -26,6 +26,7 @@ import msgspec
 from engine.gateways.insight import INSIGHT_TYPES
 from engine.gateways.job_details import JOB_DETAIL_TYPES, JobRestart
 from engine.gateways.job_queue import FIRST_TURN, JOB_QUEUE_TYPES, JobTurn, WaitingJob
+from engine.gateways.task_executors import TASK_EXECUTOR_TYPES, TaskExecutorHardware
 from engine.graph.deployment import (
     FailureInfo,
     PublishedOutput,
@@ -166,21 +167,6 @@ class RegistrationReply(msgspec.Struct, frozen=True):
     clock_note: str = ""
 
 
-class TaskExecutorHardware(msgspec.Struct, frozen=True):
-    """The machine and memory of a TaskExecutor; bytes."""
-
-    host: str = ""
-    process_id: int = 0
-    cpu_cores: int = 0
-    physical_memory: int = 0
-    #: memory of all slots together, in pages of ``page_bytes``
-    managed_memory: int = 0
-    network_memory: int = 0
-    page_bytes: int = 0
-    #: additional bytes of pages for jobs without Python functions
-    spare_memory: int = 0
-
-
 class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
     """A TaskExecutor and all of its slots. Sent again whenever the slots change: the last one counts."""
 
@@ -195,6 +181,8 @@ class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
     #: wall clock of the sender; 0: not given
     clock_ms: int = 0
     program: Program = Program()
+    #: True if it takes no slots and ends once nothing is left on it
+    is_draining: bool = False
 
 
 class StayConnected(Request[Acknowledge], frozen=True):
@@ -277,29 +265,6 @@ class SlotOverview(msgspec.Struct, frozen=True):
     free_count: int
     task_executor_count: int
     holders: tuple[SlotHolder, ...]
-
-
-class TaskExecutorOverview(msgspec.Struct, frozen=True):
-    """A TaskExecutor that is registered. ``seen_ms``: when it was last heard of, in ms since 1970."""
-
-    resource_id: ResourceId
-    address: str
-    data_address: str
-    slot_count: int
-    free_slot_count: int
-    seen_ms: int
-    hardware: TaskExecutorHardware
-    program: Program = Program()
-
-
-class TaskExecutorList(msgspec.Struct, frozen=True):
-    """All TaskExecutors that are registered."""
-
-    task_executors: tuple[TaskExecutorOverview, ...]
-
-
-class ListTaskExecutors(Request[TaskExecutorList], frozen=True):
-    """Ask which TaskExecutors are registered."""
 
 
 class RequestSlotOverview(Request[SlotOverview], frozen=True):
@@ -388,6 +353,7 @@ class AttachedJob(msgspec.Struct, frozen=True):
     #: last report of each attempt that runs, or ran, on this TaskExecutor
     reports: tuple[TaskReport, ...]
     partitions: tuple[ResultPartitionId, ...]
+    is_draining: bool = False
 
 
 class ReattachJob(Request[AttachedJob], frozen=True):
@@ -466,7 +432,6 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     JobProgress,
     LeaderReply,
     ListJobs,
-    ListTaskExecutors,
     NotifySlotFree,
     OfferSlots,
     ReattachJob,
@@ -490,11 +455,11 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     SubmitTasks,
     SubmitTasksReply,
     SuspectTaskExecutor,
-    TaskExecutorList,
     TaskExecutorLost,
     UpdateTaskStates,
     WithdrawSlotRequests,
     *INSIGHT_TYPES,
     *JOB_DETAIL_TYPES,
     *JOB_QUEUE_TYPES,
+    *TASK_EXECUTOR_TYPES,
 )

@@ -13,7 +13,6 @@ from engine.gateways.job_queue import RequestWaitingJobs, WaitingJobs
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
     EndTaskExecutors,
-    ListTaskExecutors,
     NotifySlotFree,
     RegisterTaskExecutor,
     RegistrationReply,
@@ -22,9 +21,9 @@ from engine.gateways.messages import (
     SlotOverview,
     StayConnected,
     SuspectTaskExecutor,
-    TaskExecutorList,
     WithdrawSlotRequests,
 )
+from engine.gateways.task_executors import DrainTaskExecutor, ListTaskExecutors, TaskExecutorList
 from engine.rpc.request import Acknowledge
 
 
@@ -45,6 +44,10 @@ class ResourceManagerGateway(Protocol):
 
     async def suspect_task_executor(self, request: SuspectTaskExecutor) -> Acknowledge:
         """Check at once whether a TaskExecutor is still there."""
+        ...
+
+    async def drain_task_executor(self, request: DrainTaskExecutor) -> Acknowledge:
+        """Have a TaskExecutor take no more slots and end once nothing is left on it."""
         ...
 
     async def end_task_executors(self, request: EndTaskExecutors) -> Acknowledge:

@@ -21,6 +21,7 @@ from engine.gateways.messages import (
     SubmitTasks,
     SubmitTasksReply,
 )
+from engine.gateways.task_executors import DrainTaskExecutor
 from engine.rpc.request import Acknowledge
 
 
@@ -57,6 +58,10 @@ class TaskExecutorGateway(Protocol):
 
     async def heartbeat(self, request: Heartbeat) -> HeartbeatReply:
         """Answer with a sign of life."""
+        ...
+
+    async def drain_task_executor(self, request: DrainTaskExecutor) -> Acknowledge:
+        """Take no more slots, and end the process once nothing is left on it."""
         ...
 
     async def end_process(self, request: EndProcess) -> Acknowledge:

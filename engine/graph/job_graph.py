@@ -85,6 +85,8 @@ class JobVertex(msgspec.Struct, frozen=True):
         return head if isinstance(head, SourceOperator) else None
 
 
+#: key of a job's configuration with the name of its user
+USER_KEY = "job.user"
 #: archive of modules beside the job's script that it imported
 SCRIPT_MODULES = "script-modules.zip"
 
@@ -124,6 +126,11 @@ class JobGraph(msgspec.Struct, frozen=True, dict=True):
     def has_functions(self) -> bool:
         """Whether any of its tasks runs a user's Python function."""
         return any(isinstance(step.operator, PythonOperator) for vertex in self.vertices for step in vertex.steps)
+
+    @property
+    def user(self) -> str:
+        """Name of the user that the job belongs to; "": none by name."""
+        return self.configuration.get(USER_KEY, "")
 
     def vertex(self, vertex_id: JobVertexId) -> JobVertex:
         """Return the vertex of that id."""

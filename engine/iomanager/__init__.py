@@ -5,6 +5,7 @@ through a ``SpillReader``. Threads, disks, checksums, compression and cleaning u
 
     io_manager.py       IOManager: directories, spaces, close
     spill_directory.py  one directory: this process's locked folder, sweep of dead ones, two queues
+    disk_use.py         what folders hold, and what is free beside them
     spill_space.py      SpillSpace: the files of one operator
     spill_identity.py   SpillIdentity: whose a block is
     spill_writer.pyx    SpillWriter: rows in, blocks on disk, next directory when one is full

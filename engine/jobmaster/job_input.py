@@ -1,6 +1,7 @@
 """Inputs: what a JobMaster hears, as plain data, for ``JobState``.
 
-    messages of others      OfferSlots, UpdateTaskStates, ReportProgress, TaskExecutorLost, SlotsShort, CancelJob, as
+    messages of others      OfferSlots, UpdateTaskStates, ReportProgress, TaskExecutorLost, TaskExecutorDraining,
+                            SlotsShort, CancelJob, as
                             they came
     the process             Begin, Suspend, TimerFired
     answers to instructions the rest (``job_instruction`` says which answers which)
@@ -25,6 +26,7 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskStates,
 )
+from engine.gateways.task_executors import TaskExecutorDraining
 from engine.graph.deployment import FailureInfo, PublishedOutput, Staging
 from engine.ids import ExecutionAttemptId, ResourceId
 from engine.jobmaster.job_ending import EndPhase
@@ -145,6 +147,7 @@ JobInput = (
     | UpdateTaskStates
     | ReportProgress
     | TaskExecutorLost
+    | TaskExecutorDraining
     | SlotsShort
     | CancelJob
     | JournalWritten

@@ -40,6 +40,8 @@ class Timer(StrEnum):
     SLOTS = "SLOTS"
     #: the wait for the rest of a region's slots
     COLLECTING = "COLLECTING"
+    #: the time that the job may run
+    WALL_TIME = "WALL_TIME"
 
 
 class WriteDown(msgspec.Struct, frozen=True):

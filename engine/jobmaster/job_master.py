@@ -40,6 +40,7 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskStates,
 )
+from engine.gateways.task_executors import TaskExecutorDraining
 from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
 from engine.insight.cluster_events import CLUSTER_EVENTS, ClusterEvent
@@ -329,6 +330,11 @@ class JobMaster(RpcEndpoint):
 
     async def task_executor_lost(self, request: TaskExecutorLost) -> Acknowledge:
         """Treat the attempts on a TaskExecutor as failed."""
+        self._hear(request)
+        return ACKNOWLEDGE
+
+    async def task_executor_draining(self, request: TaskExecutorDraining) -> Acknowledge:
+        """Begin no more tasks on a TaskExecutor."""
         self._hear(request)
         return ACKNOWLEDGE
 

@@ -24,6 +24,7 @@ from engine.config.options import (
 )
 from engine.gateways.job_queue import JobTurn
 from engine.graph.job_graph import JobGraph
+from engine.jobmaster.job_limits import limits_of
 from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy, is_endless, restart_strategy
 
 
@@ -42,6 +43,8 @@ class JobMasterSettings(msgspec.Struct, frozen=True):
     stalled_timeout_s: Callable[[JobGraph], float] = lambda _: 0.0
     #: time that the same failure may repeat on every TaskExecutor before the job ends; 0: unlimited
     give_up_s: Callable[[JobGraph], float] = lambda _: 0.0
+    #: limits of a job, by the keys of their options
+    limits: Callable[[JobGraph], dict[str, int]] = lambda _: {}
 
 
 def job_master_settings(
@@ -71,10 +74,11 @@ def job_master_settings(
         reattach_timeout_s=configuration.get(JOB_RECOVERY_TASK_MANAGER_TIMEOUT) / 1000,
         stalled_timeout_s=lambda job_graph: job_configuration(job_graph).get(STALLED_TIMEOUT) / 1000,
         give_up_s=give_up_s,
+        limits=lambda job_graph: limits_of(configuration, job_graph),
     )
 
 
 def job_turn(job_graph: JobGraph, order: int) -> JobTurn:
     """Return the place of a job among those that wait; raises ConfigurationError."""
     own = {key: text for key, text in job_graph.configuration.items() if key == JOB_PRIORITY.key}
-    return JobTurn(configuration_from_texts(own).get(JOB_PRIORITY), order)
+    return JobTurn(configuration_from_texts(own).get(JOB_PRIORITY), order, job_graph.user)

@@ -103,9 +103,9 @@ class JobReport:
         """The job in a list."""
         tasks = dict(Counter(vertex.current.state.value for vertex in self._facts.graph))
         status = self._history.status.value
-        start_ms, end_ms = self._facts.start_ms, self._end_ms
+        job, start_ms, begun_ms = self._job, self._facts.start_ms, self._first_begun_ms()
         return JobOverview(
-            self._job.job_id, self._job.name, status, start_ms, end_ms, tasks, begun_ms=self._first_begun_ms()
+            job.job_id, job.name, status, start_ms, self._end_ms, tasks, user=job.user, begun_ms=begun_ms
         )
 
     @property

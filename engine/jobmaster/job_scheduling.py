@@ -59,6 +59,7 @@ class JobScheduling:
         address: of the JobMaster, to which slots are offered and tasks report.
         turn: place of the job among those that wait for slots.
         slot_timeout_s: how long the job waits for slots that the cluster does not have.
+        slots_max: so many slots the job may have at one time; 0: any number.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class JobScheduling:
         address: str,
         turn: JobTurn,
         slot_timeout_s: float,
+        slots_max: int = 0,
     ) -> None:
         self._facts = facts
         self._out = out
@@ -76,6 +78,7 @@ class JobScheduling:
         self._address = address
         self._turn = turn
         self._slot_timeout_s = slot_timeout_s
+        self._slots_max = slots_max
         #: True if no slot of the cluster fits any request of the job
         self.is_short = False
         #: regions whose slots may not be durable in the journal, by the batch that they were written in
@@ -169,6 +172,8 @@ class JobScheduling:
         for slot in pool.release_idle():
             self._out.append(Tell(slot.address, FreeSlot(slot.allocation_id)))
         for region in scheduler.unasked:
+            if self._slots_max and pool.claimed + region.slot_count > self._slots_max:
+                continue
             request_id = pool.open_request(region.slot_count)
             scheduler.asks(region, request_id)
             self._request_slots(request_id, region.slot_count)

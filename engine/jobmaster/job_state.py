@@ -40,8 +40,10 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskStates,
 )
+from engine.gateways.task_executors import TaskExecutorDraining
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
+from engine.jobmaster import job_input as heard
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.expectations import Expectation, Losses, expectations, losses, to_run_again
@@ -55,26 +57,7 @@ from engine.jobmaster.job_event import (
 )
 from engine.jobmaster.job_facts import JobFacts, cancel
 from engine.jobmaster.job_holders import JobHolders
-from engine.jobmaster.job_input import (
-    Begin,
-    Deposed,
-    JobInput,
-    JournalWritten,
-    OutputsPrepared,
-    PrepareFailed,
-    PublishFailed,
-    Reattached,
-    SlotsCounted,
-    SlotsTaken,
-    StepDone,
-    Suspend,
-    TaskExecutorAnswered,
-    TaskExecutorSilent,
-    TaskRefused,
-    TaskSentLate,
-    TaskUnanswered,
-    TimerFired,
-)
+from engine.jobmaster.job_input import JobInput
 from engine.jobmaster.job_instruction import (
     AcceptSlots,
     CountSlots,
@@ -86,6 +69,7 @@ from engine.jobmaster.job_instruction import (
     Timer,
     WriteDown,
 )
+from engine.jobmaster.job_limits import JobLimits
 from engine.jobmaster.job_links import JobLinks
 from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.job_mending import JobMending
@@ -131,7 +115,10 @@ class JobState:
         self._epoch = epoch
         self._out: list[Instruction] = []
         self._timers = JobTimers(self._out)
-        self._scheduling = JobScheduling(facts, self._out, self._timers, address, turn, settings.slot_request_timeout_s)
+        self._limits = JobLimits(facts, self._timers, settings.limits(job_graph))
+        self._scheduling = JobScheduling(
+            facts, self._out, self._timers, address, turn, settings.slot_request_timeout_s, self._limits.slots_max
+        )
         self._ending = JobEnding(self._out)
         self._holders = JobHolders(facts, self._out)
         repeated = RepeatedFailure(settings.give_up_s(job_graph))
@@ -165,54 +152,58 @@ class JobState:
 
     def _decide(self, happened: JobInput) -> None:  # one line for each input
         match happened:
-            case Begin():
+            case heard.Begin():
                 self._begin(happened)
-            case OutputsPrepared():
+            case heard.OutputsPrepared():
                 self._outputs_prepared(happened)
-            case PrepareFailed():
+            case heard.PrepareFailed():
                 self._fail(happened.failure)
-            case Reattached():
+            case heard.Reattached():
                 self._reattached(happened.answers)
             case OfferSlots():
                 self._slots_offered(happened)
-            case SlotsTaken():
+            case heard.SlotsTaken():
                 self._advance()
             case SlotsShort():
                 self._scheduling.is_short = happened.is_short
                 self._scheduling.watch_time(is_running=self.status is JobStatus.RUNNING)
-            case SlotsCounted():
+            case heard.SlotsCounted():
                 self._slots_counted(happened)
-            case JournalWritten():
+            case heard.JournalWritten():
                 self._scheduling.written(happened.batch)
                 self._advance()
             case UpdateTaskStates():
                 self._tasks_reported(happened.reports)
             case ReportProgress():
                 stalled = self._tasks.progressed(happened)
-                if stalled is not None and self.status in _GOING_ON:
-                    self._fail(failure_info(JobStalledError(stalled)))
-            case TaskRefused() | TaskSentLate() | TaskUnanswered():
+                failure = self._limits.exceeded() if stalled is None else failure_info(JobStalledError(stalled))
+                if failure is not None and self.status in _GOING_ON and not self._ending.has_begun:
+                    self._fail(failure)
+            case heard.TaskRefused() | heard.TaskSentLate() | heard.TaskUnanswered():
                 self._task_sent(happened)
             case TaskExecutorLost():
                 self._lose_task_executor(happened.resource_id, happened.reason)
-            case TaskExecutorSilent():
+            case TaskExecutorDraining():
+                self.facts.pool.draining.add(happened.resource_id)
+            case heard.TaskExecutorSilent():
                 self._give_up_task_executor(happened.resource_id, happened.reason)
-            case TaskExecutorAnswered():
+            case heard.TaskExecutorAnswered():
                 self._links.answered(happened.resource_id)
-            case TimerFired():
+            case heard.TimerFired():
                 self._timer_fired(happened.timer)
             case CancelJob():
                 self._cancel()
-            case PublishFailed() | StepDone() | Deposed():
+            case heard.PublishFailed() | heard.StepDone() | heard.Deposed():
                 self._step_ended(happened)
-            case Suspend():
+            case heard.Suspend():
                 self._suspend()
 
     # ---- the beginning ----
 
-    def _begin(self, begin: Begin) -> None:
+    def _begin(self, begin: heard.Begin) -> None:
         facts = self.facts
         self.history.enter(JobStatus.CREATED)
+        self._limits.begin()
         self._write(Led(self._epoch, self._clock.wall_ms()))
         if begin.is_recovered:
             self._holders.recover()
@@ -226,7 +217,7 @@ class JobState:
         else:
             self._out.append(PrepareOutputs(facts.staging))
 
-    def _outputs_prepared(self, prepared: OutputsPrepared) -> None:
+    def _outputs_prepared(self, prepared: heard.OutputsPrepared) -> None:
         self.facts.held_states = prepared.held_states
         if self.facts.staging is None:
             self.facts.staging = prepared.staging
@@ -249,7 +240,7 @@ class JobState:
         if self.status is not JobStatus.RECONCILING:  # cancelled meanwhile
             return
         for resource_id, answer in answers.items():
-            self.facts.pool.keep(resource_id, answer.slots)
+            self.facts.pool.keep(resource_id, answer.slots, is_draining=answer.is_draining)
         self._holders.reattached(answers)
         self.history.enter(JobStatus.RUNNING)
         for report in (*(report for answer in answers.values() for report in answer.reports), *self._early_reports):
@@ -287,7 +278,7 @@ class JobState:
                 self._holders.gave(offer.resource_id, offer.address)
         self._out.append(AcceptSlots(accepted))
 
-    def _slots_counted(self, counted: SlotsCounted) -> None:
+    def _slots_counted(self, counted: heard.SlotsCounted) -> None:
         failure = self._scheduling.timed_out(counted.overview, is_running=self.status is JobStatus.RUNNING)
         if failure is not None:
             self._fail(failure)
@@ -331,20 +322,20 @@ class JobState:
                 self._replan(vertex)
         return True
 
-    def _task_sent(self, answer: TaskRefused | TaskSentLate | TaskUnanswered) -> None:
+    def _task_sent(self, answer: heard.TaskRefused | heard.TaskSentLate | heard.TaskUnanswered) -> None:
         """Act on what became of a task that was sent; it may have been lost meanwhile, with its TaskExecutor."""
         vertex = self.facts.graph.vertex_of(answer.attempt)
         if vertex is None:
             return
         slot, state = vertex.current.slot, vertex.current.state
         match answer:
-            case TaskRefused():
+            case heard.TaskRefused():
                 self._scheduling.discard_slot(vertex)
                 self._report(refused(vertex, answer.failure))
                 self._advance()
-            case TaskSentLate() if state is ExecutionState.CANCELING:
+            case heard.TaskSentLate() if state is ExecutionState.CANCELING:
                 self._tasks.send_cancel(vertex)  # it may have been cancelled before it was there
-            case TaskUnanswered() if slot is not None and not state.is_terminal:
+            case heard.TaskUnanswered() if slot is not None and not state.is_terminal:
                 self._give_up_task_executor(slot.resource_id, answer.reason)
 
     def _replan(self, finished: ExecutionVertex) -> None:
@@ -438,6 +429,10 @@ class JobState:
         facts = self.facts
         if self._ending.has_begun:
             return
+        failure = self._limits.exceeded() if self.status in _GOING_ON else None
+        if failure is not None:
+            self._fail(failure)  # which comes here again
+            return
         match self.status:
             case JobStatus.RUNNING if facts.graph.is_finished:
                 self._ending.commit(file for vertex in facts.graph for file in vertex.current.staged_files)
@@ -463,15 +458,15 @@ class JobState:
         else:
             self._ending.record(JobStatus.FAILED, self.facts.failures.root)
 
-    def _step_ended(self, answer: StepDone | PublishFailed | Deposed) -> None:
+    def _step_ended(self, answer: heard.StepDone | heard.PublishFailed | heard.Deposed) -> None:
         """Take the next step to the end."""
         ending = self._ending
         match answer:
-            case PublishFailed():
+            case heard.PublishFailed():
                 self._mending.note(answer.failure)
                 self._enter_failing()
                 self._end_unfinished()
-            case StepDone() if answer.phase is ending.phase:
+            case heard.StepDone() if answer.phase is ending.phase:
                 if answer.phase is EndPhase.PUBLISHING:
                     self.facts.published = answer.published
                 elif answer.phase is EndPhase.RECORDING:
@@ -479,7 +474,7 @@ class JobState:
                 ending.step_done(answer.phase, self._holders.addresses)
                 if ending.phase is EndPhase.OVER and not self.status.is_terminal:
                     self._end(ending.status, ending.failure)
-            case Deposed():
+            case heard.Deposed():
                 _log.warning("job %s is left to another leader: %s", self.facts.graph.job_graph.job_id, answer.reason)
                 ending.leave(answer.phase)
 

@@ -55,17 +55,25 @@ class SlotPool:
         #: TaskExecutors that may be the cause of failures, and those that others cannot read from
         self.suspected: set[ResourceId] = set()
         self.unreached: frozenset[ResourceId] = frozenset()
+        #: TaskExecutors that end as soon as nothing is left on them
+        self.draining: set[ResourceId] = set()
 
     @property
     def avoided(self) -> frozenset[ResourceId]:
         """TaskExecutors whose idle slots are rather given back than used again."""
-        return self.unreached | self.suspected
+        return self.unreached | self.suspected | self.draining
 
     @property
     def slots(self) -> tuple[AllocatedSlot, ...]:
         """All slots of the job."""
         collected = [slot for request in self._requests.values() for slot in request.collected.values()]
         return (*collected, *self._idle.values(), *self._used.values())
+
+    @property
+    def claimed(self) -> int:
+        """Number of slots that the job has or has requested."""
+        requested = sum(request.count for request in self._requests.values())
+        return requested + len(self._idle) + len(self._used)
 
     @property
     def incomplete(self) -> frozenset[int]:
@@ -151,8 +159,10 @@ class SlotPool:
         """Take note of a slot that is in use already."""
         self._used[slot.allocation_id] = slot
 
-    def keep(self, resource_id: ResourceId, held: Collection[AllocationId]) -> None:
-        """Remove the slots in use of a TaskExecutor that it does not hold any more."""
+    def keep(self, resource_id: ResourceId, held: Collection[AllocationId], *, is_draining: bool = False) -> None:
+        """Remove the slots in use of a TaskExecutor that it does not hold any more; note whether it drains."""
+        if is_draining:
+            self.draining.add(resource_id)
         self._used = {key: slot for key, slot in self._used.items() if slot.resource_id != resource_id or key in held}
 
     def discard(self, allocation_id: AllocationId) -> None:
@@ -172,6 +182,7 @@ class SlotPool:
 
     def remove_task_executor(self, resource_id: ResourceId) -> tuple[int, ...]:
         """Remove all slots of a TaskExecutor; return the requests that lost some."""
+        self.draining.discard(resource_id)
         hurt = []
         for request_id, request in self._requests.items():
             kept = {key: slot for key, slot in request.collected.items() if slot.resource_id != resource_id}

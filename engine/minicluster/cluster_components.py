@@ -28,7 +28,8 @@ from engine.memory.process_memory import ProcessMemory
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManagerSettings
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.leadership import Leadership
-from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings, TaskResources
+from engine.taskexecutor.task_executor import TaskExecutor, TaskResources
+from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 from ha.information import LeaderInformation
 from ha.services import create_ha_services
 

@@ -6,9 +6,10 @@
 
     turn:   what is still owed of a request ─ higher priority ─ earlier submission ─ earlier request of a job
 
-The first one that does not fit keeps all behind it waiting, so that a large one is never starved by small ones. Two
+The first one that does not fit keeps all behind it waiting, so that a large one is never starved by small ones. Three
 kinds are passed over, since they cannot be served: one for more slots than there are at all (it has its
-place again when TaskManagers come), and one of a job that may not run yet because as many run as are allowed to.
+place again when TaskManagers come), one of a job that may not run yet because as many run as are allowed to, and one
+of a user with as many jobs or slots as users may have.
 
 A job runs from its first slot until it has ended (``leave``), also while it holds none between two stages. Jobs that a
 new leader has recovered and that have not asked yet are ``expected``: no job behind them is served before they have.
@@ -41,11 +42,25 @@ class _Queued(msgspec.Struct, frozen=True):
 class JobQueue:
     """Requests that wait, and the jobs that may be given slots.
 
-    Args: running_max: so many jobs run at one time; 0: any number.
+    Args:
+        running_max: so many jobs run at one time; 0: any number.
+        user_jobs_max, user_slots_max: the same of one user's jobs, and their slots.
+        held: number of slots that each job has.
     """
 
-    def __init__(self, running_max: int = 0) -> None:
+    def __init__(
+        self,
+        running_max: int = 0,
+        user_jobs_max: int = 0,
+        user_slots_max: int = 0,
+        held: Callable[[], Mapping[JobId, int]] = dict,
+    ) -> None:
         self._running_max = running_max
+        self._user_jobs_max = user_jobs_max
+        self._user_slots_max = user_slots_max
+        self._held = held
+        #: users of jobs that have asked for slots and have not ended; "" is none
+        self._users: dict[JobId, str] = {}
         self._queued: list[_Queued] = []
         self._known: set[tuple[JobId, int]] = set()
         #: number of requests of each size
@@ -77,17 +92,20 @@ class JobQueue:
         """Remove a job that has ended."""
         self.withdraw(job_id)
         self._running.discard(job_id)
+        self._users.pop(job_id, None)
         self._expected.pop(job_id, None)
 
     def keep_running(self, is_known: Callable[[JobId], bool]) -> None:
         """Remove jobs that are gone: a late message about a slot may have brought one back."""
         self._running = {job_id for job_id in self._running if is_known(job_id)}
+        self._users = {job_id: user for job_id, user in self._users.items() if is_known(job_id)}
 
     # ---- requests ----
 
     def add(self, request: RequestSlots) -> None:
         """Queue a request; the same one again changes nothing."""
         self._expected.pop(request.job_id, None)
+        self._users[request.job_id] = request.turn.user
         if (request.job_id, request.request_id) not in self._known:
             self._known.add((request.job_id, request.request_id))
             self._insert(request, is_owed=False)
@@ -115,7 +133,7 @@ class JobQueue:
             request = queued.request
             if not queued.is_owed and self._is_behind_expected(request):
                 return None
-            if request.count > total or not self._may_run(request.job_id):
+            if request.count > total or not self._may_run(request.job_id) or not self._may_user(request):
                 continue
             if request.count > free(request):
                 return None
@@ -150,12 +168,28 @@ class JobQueue:
     def _reason(self, request: RequestSlots, total: int) -> WaitingReason:
         if request.count > total:
             return WaitingReason.CLUSTER
-        return WaitingReason.SLOTS if self._may_run(request.job_id) else WaitingReason.LIMIT
+        if not self._may_run(request.job_id):
+            return WaitingReason.LIMIT
+        return WaitingReason.SLOTS if self._may_user(request) else WaitingReason.USER
 
     # ---- inside ----
 
     def _may_run(self, job_id: JobId) -> bool:
         return not self._running_max or job_id in self._running or len(self._running) < self._running_max
+
+    def _may_user(self, request: RequestSlots) -> bool:
+        """Whether the user of a request may have what it asks for beside all that is theirs already."""
+        user = request.turn.user
+        if not user or not (self._user_jobs_max or self._user_slots_max):
+            return True
+        theirs = {job_id for job_id, name in self._users.items() if name == user}
+        others = theirs & self._running - {request.job_id}
+        if self._user_jobs_max and request.job_id not in self._running and len(others) >= self._user_jobs_max:
+            return False
+        held = self._held()
+        return not self._user_slots_max or (
+            sum(held.get(job_id, 0) for job_id in theirs) + request.count <= self._user_slots_max
+        )
 
     def _is_behind_expected(self, request: RequestSlots) -> bool:
         return any(turn.key < request.turn.key for turn in self._expected.values())

@@ -11,6 +11,8 @@ silent has until the time-out. Whether it can be reached is checked when there i
 
     its held call (StayConnected) broke, or the next one does not come; a JobMaster, or a slot, did not reach it
 
+One that drains is assigned no slot any more; the JobMasters are told, so that no task begins there. It ends by itself.
+
 One that refused a slot knows more of it than is known here: its next such call has it register again.
 
 Source: Flink's ResourceManager, for standalone clusters: it starts no TaskExecutors of its own.
@@ -35,7 +37,6 @@ from engine.gateways.messages import (
     EndProcess,
     EndTaskExecutors,
     Heartbeat,
-    ListTaskExecutors,
     NotifySlotFree,
     RegisterTaskExecutor,
     RegistrationReply,
@@ -46,12 +47,17 @@ from engine.gateways.messages import (
     SlotOverview,
     StayConnected,
     SuspectTaskExecutor,
-    TaskExecutorList,
     TaskExecutorLost,
-    TaskExecutorOverview,
     WithdrawSlotRequests,
 )
 from engine.gateways.resource_manager import ResourceManagerGateway
+from engine.gateways.task_executors import (
+    DrainTaskExecutor,
+    ListTaskExecutors,
+    TaskExecutorDraining,
+    TaskExecutorList,
+    TaskExecutorOverview,
+)
 from engine.ids import JobId, ResourceId
 from engine.insight.cluster_events import CLUSTER_EVENTS, ClusterEvent
 from engine.resourcemanager.slot_manager import SlotAssignment, SlotManager
@@ -88,6 +94,9 @@ class ResourceManagerSettings(msgspec.Struct, frozen=True):
     is_spread: bool = False
     #: limit of jobs with slots at one time; 0: none
     running_jobs_max: int = 0
+    #: limits of the jobs of one user that have slots, and of their slots; 0: none
+    user_jobs_max: int = 0
+    user_slots_max: int = 0
 
 
 class ResourceManager(RpcEndpoint):
@@ -108,7 +117,12 @@ class ResourceManager(RpcEndpoint):
         super().__init__(RESOURCE_MANAGER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
         self._epoch = epoch
-        self._slots = SlotManager(is_spread=settings.is_spread, running_max=settings.running_jobs_max)
+        self._slots = SlotManager(
+            is_spread=settings.is_spread,
+            running_max=settings.running_jobs_max,
+            user_jobs_max=settings.user_jobs_max,
+            user_slots_max=settings.user_slots_max,
+        )
         #: jobs that were told that the cluster has too few slots
         self._short: frozenset[JobId] = frozenset()
         self._addresses: dict[ResourceId, str] = {}
@@ -147,6 +161,8 @@ class ResourceManager(RpcEndpoint):
         self._seen_ms[request.resource_id] = self._clock.wall_ms()
         self._heartbeats.watch(request.resource_id)
         self._slots.register(request.resource_id, request.slots)
+        if request.is_draining:
+            self._note_draining(request.resource_id)
         self._assign()
         self._expect_call(request.resource_id)
         unknown = tuple(job_id for job_id in request.jobs if not self._is_known_job(job_id))
@@ -216,6 +232,26 @@ class ResourceManager(RpcEndpoint):
             self._lose(request.resource_id, request.reason, is_expected=True)
         return ACKNOWLEDGE
 
+    async def drain_task_executor(self, request: DrainTaskExecutor) -> Acknowledge:
+        """Have a TaskExecutor take no more slots and end once nothing is left on it."""
+        resource_id = request.resource_id
+        if resource_id not in self._addresses:
+            raise ResourceError(f"TaskManager {resource_id} is not registered here")
+        await self._rpc.connect(self._addresses[resource_id], self._epoch).ask(request)
+        if resource_id in self._addresses:
+            self._note_draining(resource_id)
+            self._assign()
+        return ACKNOWLEDGE
+
+    def _note_draining(self, resource_id: ResourceId) -> None:
+        if resource_id in self._slots.draining:
+            return
+        _log.info("TaskManager %s drains: it is assigned no more slots", resource_id)
+        self._slots.draining.add(resource_id)
+        for job_id in sorted({*self._job_masters, *self._led_jobs()}):
+            told = self._tell(self._job_master_of(job_id), TaskExecutorDraining(resource_id))
+            self.spawn(told, f"{resource_id} drains")
+
     async def end_task_executors(self, request: EndTaskExecutors) -> Acknowledge:
         """Ask every TaskExecutor to end its process; those that do not answer are left alone."""
         _log.info("%d TaskManagers are asked to end: %s", len(self._addresses), request.reason)
@@ -277,6 +313,7 @@ class ResourceManager(RpcEndpoint):
                     self._seen_ms[resource_id],
                     known.hardware,
                     known.program,
+                    resource_id in self._slots.draining,
                 )
                 for resource_id, known in sorted(self._registrations.items())
             )

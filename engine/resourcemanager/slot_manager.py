@@ -2,6 +2,7 @@
 
     slot     FREE ─ assign ─► PENDING ─ confirm ─► ALLOCATED ─ free ─► FREE
                                 └───── reject ─► not listed until the TaskExecutor registers again
+             of a TaskExecutor that drains: none is assigned, and none counts as one that a job could have
     request  queued ─ its turn, and all of its slots are free ─► assigned as a whole
 
 Slots are taken from one TaskExecutor after the other, so that tasks of a job find each other in one process; or evenly
@@ -57,14 +58,20 @@ class SlotAssignment(msgspec.Struct, frozen=True):
 class SlotManager:
     """Slots of all TaskExecutors and requests of all jobs.
 
-    Args: running_max: so many jobs have slots at one time; 0: any number.
+    Args:
+        running_max: so many jobs have slots at one time; 0: any number.
+        user_jobs_max, user_slots_max: the same of one user's jobs, and their slots.
     """
 
-    def __init__(self, *, is_spread: bool = False, running_max: int = 0) -> None:
+    def __init__(
+        self, *, is_spread: bool = False, running_max: int = 0, user_jobs_max: int = 0, user_slots_max: int = 0
+    ) -> None:
         self._is_spread = is_spread
         #: waiting requests
-        self.queue = JobQueue(running_max)
+        self.queue = JobQueue(running_max, user_jobs_max, user_slots_max, self._held)
         self._slots: dict[tuple[ResourceId, int], _Slot] = {}
+        #: TaskExecutors whose slots are assigned no more
+        self.draining: set[ResourceId] = set()
         self._job_names: dict[JobId, str] = {}
         self._pending: dict[AllocationId, SlotAssignment] = {}
 
@@ -99,7 +106,13 @@ class SlotManager:
         jobs = {job_id: None for key in keys if (job_id := self._slots[key].job_id) is not None}
         for key in keys:
             self._forget(key)
+        self.draining.discard(resource_id)
         return tuple(jobs)
+
+    @property
+    def _lasting(self) -> list[_Slot]:
+        """Slots, free or not, of TaskExecutors that do not drain."""
+        return [slot for slot in self._slots.values() if slot.resource_id not in self.draining]
 
     # ---- requests ----
 
@@ -121,7 +134,7 @@ class SlotManager:
         assignments: list[SlotAssignment] = []
         if not self.queue:
             return ()
-        while (request := self.queue.next_served(self._usable_count, len(self._slots))) is not None:
+        while (request := self.queue.next_served(self._usable_count, len(self._lasting))) is not None:
             for slot in self._in_order(self._usable(request), request)[: request.count]:
                 assignment = SlotAssignment(slot.resource_id, slot.index, AllocationId.random(), request)
                 slot.state = SlotState.PENDING
@@ -135,8 +148,9 @@ class SlotManager:
 
         A task that failed for a full disk would fail there again, and soon have failed as often as is allowed.
         """
-        free = [slot for slot in self._slots.values() if slot.state is SlotState.FREE]
-        others = sum(slot.resource_id not in request.avoided for slot in self._slots.values())
+        lasting = self._lasting
+        free = [slot for slot in lasting if slot.state is SlotState.FREE]
+        others = sum(slot.resource_id not in request.avoided for slot in lasting)
         if request.avoided and others >= request.count:
             free = [slot for slot in free if slot.resource_id not in request.avoided]
         return sorted(free, key=lambda slot: (slot.resource_id, slot.index))
@@ -180,28 +194,28 @@ class SlotManager:
             self._set_free(slot)
 
     def counts_of(self, resource_id: ResourceId) -> tuple[int, int]:
-        """Return the number of slots a TaskExecutor has, and how many of them are free."""
+        """Return the number of slots a TaskExecutor has, and how many of them can be assigned."""
         states = [slot.state for slot in self._slots.values() if slot.resource_id == resource_id]
-        return len(states), states.count(SlotState.FREE)
+        return len(states), 0 if resource_id in self.draining else states.count(SlotState.FREE)
 
     def overview(self) -> SlotOverview:
         """Return all slots and their jobs."""
-        held = Counter(slot.job_id for slot in self._slots.values() if slot.job_id is not None)
+        held = self._held()
         return SlotOverview(
-            total_count=len(self._slots),
-            free_count=sum(slot.state is SlotState.FREE for slot in self._slots.values()),
-            task_executor_count=len({slot.resource_id for slot in self._slots.values()}),
+            total_count=len(self._lasting),
+            free_count=sum(slot.state is SlotState.FREE for slot in self._lasting),
+            task_executor_count=len({slot.resource_id for slot in self._lasting}),
             holders=tuple(SlotHolder(job_id, self._job_names.get(job_id, ""), held[job_id]) for job_id in sorted(held)),
         )
 
     def short(self) -> frozenset[JobId]:
         """Return the jobs that wait for more slots than there are."""
-        return self.queue.short(len(self._slots))
+        return self.queue.short(len(self._lasting))
 
     def waiting(self) -> dict[JobId, WaitingJob]:
         """Return the jobs that wait and hold no slot, the next one first."""
         holders = {slot.job_id for slot in self._slots.values() if slot.job_id is not None}
-        return self.queue.waiting(len(self._slots), holders)
+        return self.queue.waiting(len(self._lasting), holders)
 
     def validate(self) -> None:
         """Check the invariants (AssertionError); for tests."""
@@ -215,6 +229,9 @@ class SlotManager:
             assert is_pending == (slot.allocation_id in self._pending), f"{slot} is PENDING without an assignment"
 
     # ---- inside ----
+
+    def _held(self) -> Counter[JobId]:
+        return Counter(slot.job_id for slot in self._slots.values() if slot.job_id is not None)
 
     def _forget(self, key: tuple[ResourceId, int]) -> None:
         self._owe_what_is_pending(self._slots.pop(key))

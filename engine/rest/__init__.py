@@ -1,6 +1,7 @@
 """The REST API of a JobManager: Flink's paths and field names, so that tools written for Flink's REST read ours.
 
 routes.py              rest_routes(services): the table of all routes
+route_roles.py         the role that each of them needs
 cluster_routes.py      slots, settings of a user interface, and the request that shuts the cluster down
 taskmanager_routes.py  TaskManagers: memory, metrics, log files, threads
 jobmanager_routes.py   the same of this process, and its configuration

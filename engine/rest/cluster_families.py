@@ -17,7 +17,8 @@ from itertools import accumulate
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from engine.gateways.messages import JobList, JobProgress, TaskExecutorList
+from engine.gateways.messages import JobList, JobProgress
+from engine.gateways.task_executors import TaskExecutorList
 from engine.graph.deployment import store_totals
 from engine.insight.cluster_events import BOUNDS_S, ClusterEvent, JobDurations
 from engine.rest.job_document import JOB_STATES

@@ -17,15 +17,9 @@ from collections import Counter
 
 from engine import __version__
 from engine.config.options import HA_TYPE
-from engine.gateways.messages import (
-    EndTaskExecutors,
-    JobList,
-    ListJobs,
-    ListTaskExecutors,
-    TaskExecutorHardware,
-    TaskExecutorList,
-)
+from engine.gateways.messages import EndTaskExecutors, JobList, ListJobs
 from engine.gateways.protocol import protocol
+from engine.gateways.task_executors import ListTaskExecutors, TaskExecutorHardware, TaskExecutorList
 from engine.rest.services import RestServices, answer
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from engine.gateways.job_details import AttemptDetails, JobDetails, JobFailure, VertexDetails
 from engine.gateways.job_queue import WaitingJob, waiting_text
 from engine.graph.deployment import failure_text, store_totals
+from engine.graph.job_graph import USER_KEY
 
 #: job states in Flink's order
 JOB_STATES = (
@@ -66,6 +67,7 @@ def job_document(job: JobDetails, now_ms: int) -> dict[str, object]:
     return {
         "jid": job.job_id.value,
         "name": job.name,
+        "user": job.configuration.get(USER_KEY, ""),
         "isStoppable": False,
         "state": job.status,
         "job-type": "BATCH",

@@ -14,7 +14,8 @@ import asyncio
 
 from engine.errors import EngineError, LogNotFoundError
 from engine.gateways.insight import ListLogs, LogFile, LogList, LogPart, ReadLog
-from engine.gateways.messages import ListTaskExecutors, RequestJobStatus, TaskExecutorOverview
+from engine.gateways.messages import RequestJobStatus
+from engine.gateways.task_executors import ListTaskExecutors, TaskExecutorOverview
 from engine.ids import JobId
 from engine.rest.log_files import log_answer
 from engine.rest.services import RestServices, answer, job_id_of

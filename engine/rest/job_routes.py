@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from engine.errors import EngineError, FencedError, ResourceError
 from engine.gateways.messages import (
     CancelJob,
@@ -18,9 +20,11 @@ from engine.gateways.messages import (
     RequestJobStatus,
     SubmitJob,
 )
+from engine.graph.job_graph import USER_KEY
 from engine.rest.services import RestServices, answer, decoded, job_id_of, number_of
 from engine.rpc.errors import RpcTimeoutError
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
+from engine.rpc.principal import Role
 
 #: limit of a JobGraph with its plan, functions and inline data
 JOB_GRAPH_BYTES_MAX = 64 << 20
@@ -33,6 +37,10 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
 
     async def submit(request: HttpRequest) -> HttpResponse:
         message: SubmitJob = decoded(request.body, SubmitJob)
+        user = request.principal.name
+        if user:  # whatever the job itself says
+            named = {**message.job_graph.configuration, USER_KEY: user}
+            message = SubmitJob(msgspec.structs.replace(message.job_graph, configuration=named))
         try:
             message.job_graph.validate()
             reply = await services.ask_dispatcher(message)
@@ -59,7 +67,12 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
         mode = request.query.get("mode", "cancel")
         if mode != "cancel":
             raise HttpError(400, f"mode {mode[:20]!r}: a job can only be cancelled (mode=cancel)")
-        status = (await services.ask_dispatcher(RequestJobStatus(job_id))).status
+        job = await services.ask_dispatcher(RequestJobStatus(job_id))
+        principal = request.principal
+        if principal.name and principal.role < Role.ADMIN and principal.name != job.user:
+            whose = f"belongs to {job.user}" if job.user else "belongs to no user"
+            raise HttpError(403, f"job {job_id} {whose}: {principal.name} may cancel its own jobs only")
+        status = job.status
         if status in _ENDED:
             raise HttpError(409, f"job {job_id} has ended already: {status}")
         await services.ask_dispatcher(CancelJob(job_id))

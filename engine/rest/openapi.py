@@ -73,6 +73,7 @@ _SUMMARIES = {
 _CHANGES = {
     "DELETE /cluster": _SUMMARIES["/cluster"],
     "POST /jobs": "hand over a job: msgpack of SubmitJob; the same job again is not started twice",
+    "PATCH /taskmanagers/{taskmanager_id}": "end it once it is empty: ?mode=drain; or in ?timeout= seconds: ?mode=stop",
     "PATCH /jobs/{job_id}": "cancel a job: ?mode=cancel",
 }
 _ERRORS = {

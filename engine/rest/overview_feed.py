@@ -20,14 +20,8 @@ from typing import Final, NamedTuple
 from engine.errors import EngineError
 from engine.gateways.insight import RequestProcessMetrics
 from engine.gateways.leader import LEADER_ADDRESS
-from engine.gateways.messages import (
-    JobList,
-    ListJobs,
-    ListTaskExecutors,
-    RequestLeader,
-    TaskExecutorList,
-    TaskExecutorOverview,
-)
+from engine.gateways.messages import JobList, ListJobs, RequestLeader
+from engine.gateways.task_executors import ListTaskExecutors, TaskExecutorList, TaskExecutorOverview
 from engine.rest.services import RestServices
 from engine.rest.taskmanager_routes import insight_gateway
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError

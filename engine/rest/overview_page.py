@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from engine.gateways.job_queue import waiting_text
-from engine.gateways.messages import JobOverview, TaskExecutorList, TaskExecutorOverview
+from engine.gateways.messages import JobOverview
+from engine.gateways.task_executors import TaskExecutorList, TaskExecutorOverview
 from engine.insight.disk_watch import DISK_FREE, DISK_USED
 from engine.rest.cluster_routes import overview_document
 from engine.rest.job_document import ENDED_JOB_STATES, duration_ms

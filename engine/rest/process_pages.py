@@ -22,8 +22,8 @@ from engine.gateways.insight import (
     ThreadDump,
     ThreadInfo,
 )
-from engine.gateways.messages import TaskExecutorOverview
 from engine.gateways.protocol import protocol
+from engine.gateways.task_executors import TaskExecutorOverview
 from engine.ids import JobId
 from engine.insight.thread_dump import thread_dump
 from engine.rest.jobmanager_routes import config_document

@@ -23,14 +23,9 @@ from prometheus_client.registry import Collector
 from engine import __version__
 from engine.errors import EngineError, ResourceError
 from engine.gateways.insight import RequestProcessMetrics
-from engine.gateways.messages import (
-    JobProgress,
-    ListJobs,
-    ListTaskExecutors,
-    RequestJobProgress,
-    TaskExecutorOverview,
-)
+from engine.gateways.messages import JobProgress, ListJobs, RequestJobProgress
 from engine.gateways.protocol import protocol
+from engine.gateways.task_executors import ListTaskExecutors, TaskExecutorOverview
 from engine.ids import JobId
 from engine.insight.cluster_events import CLUSTER_EVENTS
 from engine.insight.process_meter import ProcessMeter

@@ -15,6 +15,7 @@ from engine.rest.job_routes import job_routes
 from engine.rest.jobmanager_routes import jobmanager_routes
 from engine.rest.openapi import openapi_route
 from engine.rest.prometheus_routes import prometheus_routes
+from engine.rest.route_roles import with_roles
 from engine.rest.services import RestServices, explained
 from engine.rest.status_pages import status_page_routes
 from engine.rest.streaming_routes import streaming_routes
@@ -40,4 +41,4 @@ def rest_routes(services: RestServices) -> tuple[Route, ...]:
     )
     routes = [replace(route, handler=explained(route.handler)) for table in tables for route in table]
     routes.append(openapi_route(routes))
-    return (*routes, *(replace(route, path=f"/v1{route.path}") for route in routes if route.path != "/"))
+    return with_roles((*routes, *(replace(route, path=f"/v1{route.path}") for route in routes if route.path != "/")))

@@ -6,6 +6,8 @@ GET /taskmanagers/{taskmanager_id}            one of them
 GET /taskmanagers/{taskmanager_id}/metrics    names; with ?get=a,b their values
 GET /taskmanagers/{taskmanager_id}/logs       its log files; /logs/{name} one, /log the newest, /stdout its output
 GET /taskmanagers/{taskmanager_id}/thread-dump
+PATCH /taskmanagers/{taskmanager_id}?mode=drain          202: no more slots are taken, it ends when it is empty
+PATCH /taskmanagers/{taskmanager_id}?mode=stop&timeout=s   the same, within so many seconds
 
 Held by: tests/rest/test_process_routes.py
 """
@@ -25,10 +27,10 @@ from engine.gateways.insight import (
     RequestProcessMetrics,
     RequestThreadDump,
 )
-from engine.gateways.messages import ListTaskExecutors, TaskExecutorOverview
+from engine.gateways.task_executors import DrainTaskExecutor, ListTaskExecutors, TaskExecutorOverview
 from engine.rest.log_files import log_answer, log_list
 from engine.rest.metrics_answer import aggregated_metrics_answer, chosen, metrics_answer
-from engine.rest.services import RestServices, answer
+from engine.rest.services import RestServices, answer, number_of
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.gateway import Gateway
 from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, HttpResponse, Route
@@ -36,6 +38,8 @@ from engine.rpc.request import Request
 
 R = TypeVar("R")
 
+#: longest time limit of a drain, seconds
+DRAIN_S_MAX = 30 * 86400.0
 _PATH = "/taskmanagers/{taskmanager_id}"
 
 
@@ -69,6 +73,16 @@ def taskmanager_routes(services: RestServices) -> tuple[Route, ...]:
         document = _document(executor, services.clock.wall_ms())
         return answer({**document, "metrics": await _metrics_of(services, executor), "allocatedSlots": []})
 
+    async def change(request: HttpRequest) -> HttpResponse:
+        mode = request.query.get("mode", "")
+        if mode not in ("drain", "stop"):
+            raise HttpError(400, f"mode {mode[:20]!r}: a TaskManager can be drained or stopped (mode=drain, mode=stop)")
+        limit_s = number_of(request, "timeout", 0.0, DRAIN_S_MAX) if mode == "stop" else None
+        executor = await _executor_of(services, request)
+        reason = f"a request to {mode} it"
+        await services.ask_resource_manager(DrainTaskExecutor(executor.resource_id, reason, limit_s))
+        return answer({"id": executor.resource_id.value, "state": "DRAINING"}, 202)
+
     async def metrics_of_all(request: HttpRequest) -> HttpResponse:
         registered = (await services.ask_resource_manager(ListTaskExecutors())).task_executors
         wanted = chosen(request, "taskmanagers")
@@ -93,6 +107,7 @@ def taskmanager_routes(services: RestServices) -> tuple[Route, ...]:
         Route("GET", "/taskmanagers", all_of_them, Access.OPEN_GET),
         Route("GET", "/taskmanagers/metrics", metrics_of_all, Access.OPEN_GET),
         Route("GET", _PATH, one, Access.OPEN_GET),
+        Route("PATCH", _PATH, change),
         Route("GET", f"{_PATH}/metrics", metrics, Access.OPEN_GET),
         Route("GET", f"{_PATH}/logs", logs, Access.OPEN_GET),
         Route("GET", f"{_PATH}/logs/{{name}}", _log_reader(services, None), Access.OPEN_GET),
@@ -162,7 +177,8 @@ def _document(executor: TaskExecutorOverview, now_ms: int) -> dict[str, object]:
         "processId": hardware.process_id,
         "version": executor.program.version,
         "protocol": executor.program.protocol,
-        "blocked": False,
+        "blocked": executor.is_draining,
+        "state": "DRAINING" if executor.is_draining else "RUNNING",
     }
 
 

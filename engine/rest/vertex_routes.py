@@ -16,7 +16,7 @@ from collections.abc import Callable
 from engine.errors import EngineError
 from engine.gateways.insight import PressureSample, SamplePressure, TaskPressure
 from engine.gateways.job_details import AttemptDetails, JobDetails, VertexDetails
-from engine.gateways.messages import ListTaskExecutors, TaskExecutorOverview
+from engine.gateways.task_executors import ListTaskExecutors, TaskExecutorOverview
 from engine.ids import JobId
 from engine.rest.job_details import job_details
 from engine.rest.job_document import accumulators

@@ -13,11 +13,14 @@ credentials.py    Credentials: the cluster secret, signed requests, sealed repli
 secret_file.py    files that hold a secret: made whole, readable by their owner alone
 read_access.py    ReadAccess: the token that lets browsers, Prometheus and curl read
 audit.py          audited(routes): a record of requests that change something
+principal.py      Principal, Role: the user that a request comes from
+user_tokens.py    UserTokens: users by their tokens, whose hashes lie in a file
 http_messages.py  Route, Access, HttpRequest, HttpResponse
 http_server.py    HttpServer: the server of a process, with all checks
 http_connection.py  its connections, bounded and timed
 http_service.py   HttpRpcService: transport between processes: order, epoch, deadline, cancellation
 http_forwarding.py  passing a request on to another process
+webhook.py        Webhook: texts for another program, signed and sent again
 tls.py            mutual TLS from security.ssl.*
 local_gateway.py  transport between endpoints of one process
 health.py         Health: /healthz and /readyz of a process

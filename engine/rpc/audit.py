@@ -43,9 +43,9 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     #: done, refused (nothing was changed), failed, or abandoned by the caller
     outcome: str
     address: str = ""
-    #: proof that the caller has shown: secret, certificate, read-token; none on this machine
+    #: proof that the caller has shown: secret, user-token, certificate, read-token; none on this machine
     credential: str = ""
-    #: name in the caller's certificate
+    #: name of the user, or the one in the caller's certificate
     caller: str = ""
     status: int = 0
     path: str = ""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.errors import EngineError
+from engine.rpc.principal import READER, Principal, Role
 
 BODY_LIMIT = 16 * 1024 * 1024
 
@@ -42,9 +43,9 @@ class Caller:
     """The caller of a request, as far as it is known."""
 
     address: str = ""
-    #: proof that it has shown: secret, certificate, read-token; none: an open route on this machine
+    #: proof that it has shown: secret, user-token, certificate, read-token; none: an open route on this machine
     credential: str = "none"
-    #: common name of its certificate
+    #: name of the user, or the common name of its certificate
     name: str = ""
 
 
@@ -67,6 +68,7 @@ class HttpRequest:
     #: path and query as received, which the signature covers
     target: str = ""
     caller: Caller = Caller()
+    principal: Principal = READER
 
     def json(self) -> Any:
         """Return the body as JSON; HttpError 400 when it is not."""
@@ -131,6 +133,8 @@ class Route:
     body_timeout_s: float = 60.0
     #: True for messages between programs of one version: the caller must name its version
     is_internal: bool = False
+    #: role that a user needs; None: users have no access, whatever their roles
+    role: Role | None = None
 
     def __post_init__(self) -> None:
         if self.access in (Access.ANYONE, Access.OPEN_GET) and self.method != "GET":

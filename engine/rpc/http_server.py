@@ -2,15 +2,17 @@
 
     server = HttpServer(bind_host, ports, credentials) ─► add_routes(routes) ─► start ─► host, port ─► stop
 
-    head ─► Host header (403) ─► route (404, 405) ─► credential (401) ─► program (412) ─► declared length (413)
-         ─► body, within the route's limit (413) and time (408) ─► its digest (401) ─► handler ─► answer
+    head ─► Host header (403) ─► route (404, 405) ─► credential (401), role (403) ─► program (412)
+         ─► declared length (413) ─► body, within the route's limit (413) and time (408) ─► its digest (401)
+         ─► handler ─► answer
 
 No byte of a body is read before the credential is verified, and none is parsed before the digest is. Every route says
 its access level (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open: reading
 takes the secret, the read token or a client certificate, and all else the secret; a server without credentials or
-mutual TLS does not start. A foreign Host header is refused: pages of
-other sites that make a browser on this machine call us cannot forge it. Health alone (``Access.ANYONE``), which says
-nothing, is answered to all.
+mutual TLS does not start. A user's token opens the routes that its role has; one that may change something is taken
+on loopback or over TLS alone, since people on the network could read it. A foreign Host header is refused: pages of
+other sites that make a browser on this machine call us cannot forge it. Health alone (``Access.ANYONE``), which
+says nothing, is answered to all.
 
 A caller that says which program it is must be of this one's version (``program``), and routes with messages between
 processes want to hear it; people and their tools say nothing and are answered.
@@ -38,9 +40,11 @@ from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
 from engine.rpc.errors import AccessDeniedError, ClockDifferenceError, MissingCredentialError
 from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
 from engine.rpc.http_messages import Access, Caller, HttpError, HttpRequest, HttpResponse, Route, error_response
+from engine.rpc.principal import READER, SECRET_HOLDER, Principal, Role, current_principal
 from engine.rpc.program import PROGRAM_HEADER, Program
 from engine.rpc.read_access import CHALLENGE, ReadAccess
 from engine.rpc.refusals import REFUSALS, Reason
+from engine.rpc.user_tokens import UserTokens
 
 EPOCH_HEADER = "X-Drey-Epoch"
 DEADLINE_HEADER = "X-Drey-Deadline-Ms"
@@ -82,6 +86,8 @@ class HttpServer:
     ) -> None:
         #: program of this process, which callers that name theirs must match; None: any caller
         self.program: Program | None = None
+        #: users by their tokens; None: there are none
+        self.users: UserTokens | None = None
         self._readers = readers
         self._readers_cancel = readers_cancel
         self._bind_host = bind_host
@@ -210,7 +216,8 @@ class HttpServer:
 
     def _endpoint(self, route: Route) -> Any:
         async def answer(request: web.Request) -> web.StreamResponse:
-            digest, credential = self._check_access(route, request)
+            digest, principal, proof = self._check_access(route, request)
+            current_principal.set(principal)
             says_program = self._check_program(route, request)
             length = request.content_length
             if length is not None and length > route.body_limit:
@@ -232,7 +239,8 @@ class HttpServer:
                     -1 if length is None else length,
                     chunks if route.is_streamed else None,
                     request.raw_path,
-                    _caller(request, credential),
+                    _caller(request, proof, principal.name),
+                    principal,
                 )
             )
             own = {PROGRAM_HEADER: self.program.header} if self.program is not None and says_program else {}
@@ -247,14 +255,18 @@ class HttpServer:
             self.program.check(header, request.remote or "an unknown address")
         return header is not None
 
-    def _check_access(self, route: Route, request: web.Request) -> tuple[str, str]:
-        """Return the digest that the body must have, and the proof that the caller has shown."""
+    def _check_access(self, route: Route, request: web.Request) -> tuple[str, Principal, str]:
+        """Return the digest that the body must have ("": any), the user that asks, and the proof that it has shown."""
         if route.access is Access.ANYONE:
-            return EMPTY_DIGEST, ""
+            return EMPTY_DIGEST, READER, ""
+        user = self._user_of(route, request)
+        if user is not None:
+            request.protocol.is_trusted = True  # type: ignore[attr-defined]
+            return EMPTY_DIGEST if route.access is Access.OPEN_GET else "", user, "user-token"
         if route.access is Access.OPEN_GET and (proof := self._proof_of_reader(request)):
-            return EMPTY_DIGEST, proof
+            return EMPTY_DIGEST, READER, proof
         if route.access is Access.CANCEL and self._readers_cancel and (proof := self._proof_of_reader(request)):
-            return "", proof  # an unsigned request has no digest
+            return "", READER, proof  # an unsigned request has no digest
         if self._credentials is not None:
             # As it came: the library's normalized form was not signed.
             target, epoch = request.raw_path, request.headers.get(EPOCH_HEADER, "")
@@ -262,10 +274,26 @@ class HttpServer:
             self._check_is_no_reader(route, header)
             digest = self._credentials.verify(request.method, target, header, epoch)
             request.protocol.is_trusted = True  # type: ignore[attr-defined]
-            return digest, "secret"
+            return digest, SECRET_HOLDER, "secret"
         if _is_mutual(self._tls):
-            return "", "certificate"
+            return "", SECRET_HOLDER, "certificate"
         raise MissingCredentialError("this server has no cluster secret, so this cannot be called")
+
+    def _user_of(self, route: Route, request: web.Request) -> Principal | None:
+        """Return the user whose token the request has; HttpError 403 where its role is not enough."""
+        user = self.users.find(request.headers.get(AUTHORIZATION)) if self.users is not None else None
+        if user is None:
+            return None
+        if user.role > Role.READ and not self._is_loopback and self._tls is None:
+            raise HttpError(
+                403,
+                f"a token of the role {user.role.text} is taken over TLS (security.ssl.enabled) or on this machine "
+                "only: people who watch the network can read it",
+            )
+        if route.role is None or user.role < route.role:
+            needed = "the cluster secret" if route.role is None else f"the role {route.role.text}"
+            raise HttpError(403, f"{user.name} has the role {user.role.text}: this needs {needed}")
+        return user
 
     def _check_is_no_reader(self, route: Route, header: str | None) -> None:
         """Raise MissingCredentialError that explains it, for a caller whose token or certificate only lets it read."""
@@ -344,10 +372,10 @@ async def _checked_chunks(request: web.Request, limit: int, digest: str) -> Asyn
         raise AccessDeniedError("the body is not the one that was signed")
 
 
-def _caller(request: web.Request, credential: str) -> Caller:
+def _caller(request: web.Request, credential: str, user: str) -> Caller:
     certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
     names = dict(pair for part in (certificate or {}).get("subject", ()) for pair in part)
-    return Caller(request.remote or "", credential, names.get("commonName", ""))
+    return Caller(request.remote or "", credential, user or names.get("commonName", ""))
 
 
 def _reason_of(error: AccessDeniedError) -> Reason:

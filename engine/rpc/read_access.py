@@ -55,11 +55,12 @@ class ReadAccess:
 
     def allows(self, header: str | None) -> bool:
         """Whether an Authorization header holds the token."""
-        given = _token_of(header or "")
+        given = token_of(header or "")
         return given is not None and hmac.compare_digest(hashlib.sha256(given).digest(), self._digest)
 
 
-def _token_of(header: str) -> bytes | None:
+def token_of(header: str) -> bytes | None:
+    """Return the token of a bearer, or the password of a basic, Authorization header; None for any other."""
     scheme, _, value = header.partition(" ")
     if len(header) > _HEADER_MAX or scheme.lower() not in ("bearer", "basic"):
         return None

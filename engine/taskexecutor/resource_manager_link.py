@@ -19,8 +19,8 @@ from engine.gateways.messages import (
     RegisterTaskExecutor,
     SlotStatus,
     StayConnected,
-    TaskExecutorHardware,
 )
+from engine.gateways.task_executors import TaskExecutorHardware
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.rpc.fencing import FollowerFence
 from engine.rpc.gateway import Gateway, RpcService
@@ -69,11 +69,13 @@ class ResourceManagerLink:
         data_address: str,
         hardware: TaskExecutorHardware,
         program: Program,
+        *,
+        is_draining: bool,
     ) -> set[JobId]:
         """Report slots and jobs to the ResourceManager; return the jobs that are unknown there."""
         address, now_ms = self._rpc.address_of(self._address), self._clock.wall_ms()
         request = RegisterTaskExecutor(
-            self._resource_id, address, slots, data_address, hardware, tuple(sorted(jobs)), now_ms, program
+            self._resource_id, address, slots, data_address, hardware, tuple(sorted(jobs)), now_ms, program, is_draining
         )
         reply = await self._gateway().ask(request)
         if reply.clock_note:

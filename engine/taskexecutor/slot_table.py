@@ -67,6 +67,11 @@ class SlotTable:
         return not self._slots
 
     @property
+    def task_count(self) -> int:
+        """Attempts that have not ended."""
+        return sum(len(slot.attempts) for slot in self._slots.values())
+
+    @property
     def free_count(self) -> int:
         """Slots that are free."""
         return self._count - len(self._slots)

@@ -6,6 +6,7 @@
     RequestSlot ─► slot ALLOCATED ─► offered to the JobMaster ─► ACTIVE ─► SubmitTasks * ─► FreeSlot ─► told to the RM
     SubmitTasks ─► Task * (a thread each) ─► reports ─► JobMaster
     ReleaseJob ─► tasks cancelled, threads ended, partitions and workers of the job gone, slots free
+    DrainTaskExecutor ─► no more slots; the process ends when nothing of a job is left (``Drain``)
     ReattachJob ─► the next leader's JobMaster goes on with what runs and lies here; what it does not name is dropped
 
 It serves the leader: the highest epoch seen is in force, lower ones are refused. While none leads tasks run on
@@ -24,8 +25,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Protocol
-
-import msgspec
 
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
@@ -47,9 +46,9 @@ from engine.gateways.messages import (
     SlotOffer,
     SubmitTasks,
     SubmitTasksReply,
-    TaskExecutorHardware,
 )
 from engine.gateways.task_executor import TaskExecutorGateway
+from engine.gateways.task_executors import DrainTaskExecutor
 from engine.graph.deployment import TaskDeploymentDescriptor, TaskReport
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.memory.heap import FREED_MEMORY
@@ -57,12 +56,13 @@ from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import FollowerFence
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
-from engine.rpc.program import Program
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
+from engine.taskexecutor.drain import Drain
 from engine.taskexecutor.job_table import JobTable
 from engine.taskexecutor.resource_manager_link import ResourceManagerLink
 from engine.taskexecutor.slot_table import SlotTable, TaskSlot
 from engine.taskexecutor.task import Invokable, Task
+from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 from engine.taskexecutor.task_reporter import TaskReporter
 from engine.taskexecutor.task_state import TaskState
 from engine.taskexecutor.task_threads import TaskThreads
@@ -92,25 +92,6 @@ class TaskResources(Protocol):
     def release_attempts(self, job_id: JobId, attempts: Iterable[ExecutionAttemptId]) -> None:
         """Drop all that attempts of an ended job left: partitions, workers. Blocking."""
         ...
-
-
-class TaskExecutorSettings(msgspec.Struct, frozen=True):
-    """The settings of a TaskExecutor. Times in seconds."""
-
-    slot_count: int
-    pages: int
-    heartbeat_interval_s: float
-    heartbeat_timeout_s: float
-    cancellation_timeout_s: float
-    #: address at which other processes read partitions; "": none
-    data_address: str = ""
-    hardware: TaskExecutorHardware = msgspec.field(default_factory=TaskExecutorHardware)
-    #: time that tasks and results are kept for the JobMaster of a new leader; 0: jobs end with their JobMaster
-    reattach_timeout_s: float = 0.0
-    #: additional pages, for all slots together, where no Python functions run
-    spare_pages: int = 0
-    #: program that the process reports
-    program: Program = Program()
 
 
 class TaskExecutor(RpcEndpoint):
@@ -149,6 +130,7 @@ class TaskExecutor(RpcEndpoint):
         #: asyncio task that gives memory back in a moment
         self._giving_back: asyncio.Task[None] | None = None
         self._reporter = TaskReporter(self._gateway, self._jobs.__contains__, self.spawn)
+        self._drain = Drain(self._is_empty, end_process, clock)
         self._heartbeats = HeartbeatMonitor[str](settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock)
 
     def start(self) -> None:
@@ -190,7 +172,12 @@ class TaskExecutor(RpcEndpoint):
     async def _register(self, held: set[JobId]) -> set[JobId]:
         settings = self._settings
         return await self._link.register(
-            self.slot_table.statuses(), held, settings.data_address, settings.hardware, settings.program
+            self.slot_table.statuses(),
+            held,
+            settings.data_address,
+            settings.hardware,
+            settings.program,
+            is_draining=self._drain.is_draining,
         )
 
     async def end_process(self, request: EndProcess) -> Acknowledge:
@@ -201,10 +188,27 @@ class TaskExecutor(RpcEndpoint):
         self._end_process()
         return ACKNOWLEDGE
 
+    async def drain_task_executor(self, request: DrainTaskExecutor) -> Acknowledge:
+        """Take no more slots, and end the process once nothing of a job is left here."""
+        if self._drain.begin(request.reason, request.limit_s):
+            self.spawn(self._drain.run(), "drain")
+        return ACKNOWLEDGE
+
+    def _is_empty(self) -> bool:
+        """Whether no job misses anything when the process ends now: tasks, results, reports the leader has not had."""
+        has_news = not self._reporter.is_idle or not self._link.is_led
+        if has_news or self._tasks or not self.slot_table.is_idle:
+            return False
+        epoch, attempts = self._fence.epoch, [each for job_id in self._jobs for each in self._jobs.attempts(job_id)]
+        is_known = all(self._jobs.is_attached(job_id, epoch) for job_id in self._jobs)
+        return is_known and not self._resources.held_partitions(attempts)
+
     # ---- slots ----
 
     async def request_slot(self, request: RequestSlot) -> Acknowledge:
         """Assign a free slot to a job; it is then offered to the JobMaster."""
+        if self._drain.is_draining:
+            raise ResourceError("this TaskManager takes no more slots: it drains")
         slot = self.slot_table.allocate(
             request.index, request.job_id, request.allocation_id, request.job_master_address
         )
@@ -429,6 +433,7 @@ class TaskExecutor(RpcEndpoint):
             slots,
             self._jobs.reports(job_id, request.attempts),
             tuple(partition for partition in held if partition in wanted),
+            self._drain.is_draining,
         )
 
     async def _drop_unnamed(self, request: ReattachJob) -> None:

@@ -83,6 +83,11 @@ class TaskReporter:
         #: outboxes of the jobs whose reports are being sent
         self._outboxes: dict[JobId, _Outbox] = {}
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether every state change has been delivered."""
+        return not self._outboxes
+
     def report(self, task: Task, report: TaskReport) -> None:
         """Queue a state change of a task."""
         job_id, address = task.descriptor.job_id, task.job_master_address

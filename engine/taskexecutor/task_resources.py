@@ -43,6 +43,7 @@ from engine.functions.function_runner import FunctionRunner
 from engine.functions.worker_user import configured_worker_user
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.iomanager.disk_use import disk_bytes
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import spill_directories
 from engine.machine_limits import raise_descriptor_limit
@@ -136,6 +137,10 @@ class ProcessResources:
     def data_address(self) -> str:
         """The address at which other TaskManagers read (TaskExecutorSettings.data_address); "" when none do."""
         return "" if self._services.data_plane is None else self._services.data_plane.address
+
+    def disk_bytes(self) -> tuple[int, int]:
+        """Return the bytes that spilled rows and stored results take, and those free on their disks."""
+        return disk_bytes(self._services.io_manager.folders)
 
     @property
     def services(self) -> TaskServices:

@@ -25,7 +25,6 @@ from engine.gateways.messages import (
     FreeSlot,
     Heartbeat,
     ListJobs,
-    ListTaskExecutors,
     NotifySlotFree,
     ReleaseJob,
     RequestJobStatus,
@@ -33,6 +32,7 @@ from engine.gateways.messages import (
     RequestSlotOverview,
 )
 from engine.gateways.protocol import this_program
+from engine.gateways.task_executors import ListTaskExecutors
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.rpc.codec import MessageCodec
 from engine.rpc.program import PROGRAM_HEADER

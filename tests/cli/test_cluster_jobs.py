@@ -42,6 +42,8 @@ def test_a_cancelled_job_shows_no_cause(capsys):
     assert len(status(capsys, "CANCELED")) == 3
 
 
+#: options that choose no jobs
+UNCHOSEN = dict.fromkeys(("name", "user", "state", "since"))
 SECOND = WaitingJob(2, 3, 4, 8, WaitingReason.SLOTS)
 
 
@@ -59,11 +61,12 @@ def test_jobs_that_wait_are_listed_by_themselves_in_the_order_of_their_turns(cap
     ]
 
     class Cluster:
-        def jobs(self):
+        def jobs(self, query=""):
+            assert query == ""
             return [msgspec.convert(job_line(each, 10), JobLine) for each in overviews]
 
     def listed(**flags):
-        options = {"json": False, "running": False, "scheduled": False, "all": False, **flags}
+        options = {**UNCHOSEN, "json": False, "running": False, "scheduled": False, "all": False, **flags}
         assert list_jobs(Namespace(**options), Cluster()) == 0
         return [line.split(" : ")[2] for line in capsys.readouterr().out.splitlines() if " : " in line]
 
@@ -78,14 +81,33 @@ def test_jobs_that_wait_are_listed_by_themselves_in_the_order_of_their_turns(cap
 
 def test_a_name_commands_no_terminal_and_is_one_line(capsys):
     class Listing:
-        def jobs(self):
+        def jobs(self, query=""):
+            assert query == ""
             overviews = [
                 JobOverview(JobId(letter * 32), "a\x1b]0;title\x07b\0c\nd", state, 1, 2 if state == "FAILED" else -1)
                 for letter, state in (("a", "RUNNING"), ("b", "CREATED"), ("c", "FAILED"))
             ]
             return [msgspec.convert(job_line(overview, 10), JobLine) for overview in overviews]
 
-    assert list_jobs(Namespace(json=False, running=False, scheduled=False, all=True), Listing()) == 0
+    assert list_jobs(Namespace(**UNCHOSEN, json=False, running=False, scheduled=False, all=True), Listing()) == 0
     printed = capsys.readouterr().out
     assert printed.count("a\\x1b]0;title\\x07b\\x00c\\nd (") == 3
     assert not {"\x1b", "\x07", "\0"} & set(printed)
+
+
+def test_the_options_of_the_list_are_its_query_and_ended_jobs_are_shown_when_states_are_named(capsys):
+    asked = []
+
+    class Cluster:
+        def jobs(self, query=""):
+            asked.append(query)
+            ended = JobOverview(JobId("a" * 32), "daily", "FAILED", 1, 2, user="ada")
+            return [msgspec.convert(job_line(ended, 10), JobLine)]
+
+    options = {"json": False, "running": False, "scheduled": False, "all": False}
+    chosen = {"name": "a&b", "user": "ada", "state": "FAILED,CANCELED", "since": None}
+    assert list_jobs(Namespace(**options, **chosen), Cluster()) == 0
+    assert asked == ["?name=a%26b&user=ada&state=FAILED%2CCANCELED"]
+    assert "daily of ada (FAILED)" in capsys.readouterr().out
+    assert list_jobs(Namespace(**options, **{**UNCHOSEN, "since": 60.0}), Cluster()) == 0
+    assert asked[1].startswith("?since=") and int(asked[1].removeprefix("?since=")) > 0

@@ -37,7 +37,8 @@ from engine.rpc.codec import MessageCodec
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.leadership import Leadership
 from engine.rpc.local_gateway import LocalRpcService
-from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from engine.taskexecutor.task_executor import TaskExecutor
+from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 from tests.jobmaster.folder_storage import FolderStorage
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.minicluster.fake_tasks import FakeResources

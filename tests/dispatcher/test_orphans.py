@@ -1,8 +1,10 @@
 """What nobody needs is found and can be removed; what somebody needs never is."""
 
 import argparse
+import asyncio
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -11,6 +13,7 @@ import pytest
 from engine.cli import ha_gc
 from engine.commit.staging import create_staging, this_process
 from engine.commit.store_target import StoreTarget
+from engine.dispatcher.garbage_timer import GarbageTimer
 from engine.dispatcher.orphans import find_orphans, remove_orphan
 from engine.entrypoint import stored_garbage
 from engine.graph.source_spec import SinkSpec
@@ -230,3 +233,28 @@ def test_staging_in_a_store_and_of_processes_that_are_gone_is_found_with_its_siz
     assert all(orphan.size_bytes > 1000 and orphan.path.startswith("memory://bucket/in/") for orphan in found)
     assert all(remove_orphan(orphan, world.handles) for orphan in found)
     assert {path.split("/")[6][0] for path in store.files} == {"c"}
+
+
+def test_a_leader_removes_on_its_timer_what_is_old_and_no_job_needs_and_nothing_else(world, tmp_path, caplog):
+    jobs, kept, gone = world.leader(), writing(tmp_path / "out"), writing(tmp_path / "other")
+    for graph in (kept, gone):
+        jobs.put(graph)
+        blob_of(world, graph)
+    create_staging(tmp_path / "other", gone.job_id, jobs.cluster)
+    forget(world, gone)
+    with ThreadPoolExecutor(1) as work:
+        young = GarbageTimer(str(world.folder), world.handles, 0.01, work)
+        assert young.collect() == 0, "a handle may be about to name it"
+        assert [kind for kind, _ in kinds(world)] == ["blobs", "job", "staging"]
+
+        async def until_it_is_gone():
+            timer = asyncio.ensure_future(GarbageTimer(str(world.folder), world.handles, 0.01, work, -1.0).run())
+            async with asyncio.timeout(30):
+                while kinds(world):
+                    await asyncio.sleep(0.01)
+            timer.cancel()
+
+        asyncio.run(until_it_is_gone())
+    assert all((world.folder / kind / kept.job_id.value).is_dir() for kind in ("jobs", "blobs"))
+    assert not (tmp_path / "other").exists(), "what was staged is gone, too"
+    asyncio.run(asyncio.wait_for(GarbageTimer(str(world.folder), world.handles, 0.0, None).run(), 30))

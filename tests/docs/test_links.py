@@ -36,7 +36,7 @@ def test_links_lead_to_files_and_headings():
 
 
 #: secrets, which first starts make
-MADE = ("conf/cluster.secret", "conf/read.token", "conf/flight-sql.token")
+MADE = ("conf/cluster.secret", "conf/read.token", "conf/users.tokens", "conf/flight-sql.token")
 
 
 def test_files_that_are_named_exist():

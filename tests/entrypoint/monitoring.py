@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.gateways.messages import JobList, TaskExecutorList
+from engine.gateways.messages import JobList
+from engine.gateways.task_executors import TaskExecutorList
 from engine.insight.cluster_events import ClusterEvents
 from engine.rest.cluster_families import cluster_families, event_families, job_families
 from engine.rest.process_families import PROCESS_ROWS, ProcessOf, process_families

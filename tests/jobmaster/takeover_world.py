@@ -19,7 +19,8 @@ from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, Re
 from engine.rpc.codec import MessageCodec
 from engine.rpc.leadership import Leadership
 from engine.rpc.local_gateway import LocalRpcService
-from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from engine.taskexecutor.task_executor import TaskExecutor
+from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 from tests.jobmaster.folder_storage import FolderStorage
 from tests.minicluster.fake_tasks import FakeResources
 

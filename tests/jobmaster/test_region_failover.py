@@ -10,7 +10,8 @@ import pytest
 
 from engine.clock import ManualClock
 from engine.errors import DataError, DiskFullError, PartitionNotFoundError, ResourceError
-from engine.gateways.messages import ListTaskExecutors, RequestJobOutcome, SubmitJob
+from engine.gateways.messages import RequestJobOutcome, SubmitJob
+from engine.gateways.task_executors import ListTaskExecutors
 from engine.graph.source_spec import SinkSpec
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState

@@ -18,7 +18,8 @@ from engine.memory.heap import FreedMemory, daemon_variables
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor import task_executor
-from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from engine.taskexecutor.task_executor import TaskExecutor
+from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="holes are of glibc's heap")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import msgspec
+
 from engine.gateways.job_queue import JobTurn, WaitingReason, waiting_text
 from engine.gateways.messages import RequestSlots
 from engine.ids import JobId
@@ -159,3 +161,35 @@ def test_whoever_can_be_served_at_all_is_served_before_long():
                 break
         expected = [jobs[n] for n in sorted(range(12), key=lambda n: turns[n].key) if sizes[n] <= total]
         assert order == expected
+
+
+def of_user(user, job_id, count, **more):
+    each = request(job_id, count, **more)
+    return msgspec.structs.replace(each, turn=msgspec.structs.replace(each.turn, user=user))
+
+
+def test_a_user_with_as_many_jobs_as_users_may_have_waits_and_others_pass():
+    queued = JobQueue(user_jobs_max=1)
+    for each in (of_user("ada", A, 1, order=1), of_user("ada", B, 1, order=2), of_user("bob", C, 1, order=3)):
+        queued.add(each)
+    queued.add(request(D, 1, order=4))
+    assert served(queued, 4, 4) == [A, C, D], "one that has no name has no limit"
+    assert queued.waiting(4, {A, C, D})[B].reason is WaitingReason.USER
+    assert "user.limit" in waiting_text(queued.waiting(4, {A, C, D})[B])
+    queued.add(of_user("ada", A, 1, order=1, request_id=2))
+    assert served(queued, 4, 4) == [A], "the next stage of a job that runs"
+    queued.leave(A)
+    assert served(queued, 4, 4) == [B]
+
+
+def test_slots_of_all_jobs_of_a_user_count_together():
+    held = {}
+    queued = JobQueue(user_slots_max=3, held=lambda: held)
+    queued.add(of_user("ada", A, 2, order=1))
+    assert served(queued, 9, 9) == [A]
+    held[A] = 2
+    queued.add(of_user("ada", B, 2, order=2))
+    queued.add(of_user("bob", C, 3, order=3))
+    assert served(queued, 9, 9) == [C]
+    held[A] = 1
+    assert served(queued, 9, 9) == [B]

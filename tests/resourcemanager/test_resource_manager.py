@@ -13,7 +13,6 @@ from engine.errors import EngineError, ResourceError
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
     Heartbeat,
-    ListTaskExecutors,
     RegisterTaskExecutor,
     ReleaseJob,
     RequestSlot,
@@ -22,8 +21,13 @@ from engine.gateways.messages import (
     SlotStatus,
     StayConnected,
     SuspectTaskExecutor,
-    TaskExecutorHardware,
     TaskExecutorLost,
+)
+from engine.gateways.task_executors import (
+    DrainTaskExecutor,
+    ListTaskExecutors,
+    TaskExecutorDraining,
+    TaskExecutorHardware,
 )
 from engine.ids import JobId, ResourceId
 from engine.resourcemanager import resource_manager
@@ -133,6 +137,32 @@ def test_a_task_executor_that_leaves_as_its_slot_is_assigned_takes_nobody_along(
         assert (await manager.request_slot_overview(RequestSlotOverview())).task_executor_count == 1
 
     run(scenario)
+
+
+def test_one_that_drains_says_so_to_each_leader_and_the_job_masters_hear_it_once():
+    job_id = JobId.random()
+
+    async def scenario(manager, peers):
+        resource_id = ResourceId.random()
+        await manager.register_task_executor(registration(resource_id, 1))
+        with pytest.raises(ResourceError, match="is not registered here"):
+            await manager.drain_task_executor(DrainTaskExecutor(ResourceId.random(), "a test"))
+        peers.failures[DrainTaskExecutor] = ResourceError("part of another process")
+        with pytest.raises(ResourceError, match="part of another process"):
+            await manager.drain_task_executor(DrainTaskExecutor(resource_id, "a test"))
+        (listed,) = (await manager.list_task_executors(ListTaskExecutors())).task_executors
+        assert not listed.is_draining, "one that refuses goes on"
+        # As after a change of the leader.
+        for _ in range(2):
+            await manager.register_task_executor(
+                msgspec.structs.replace(registration(resource_id, 1), is_draining=True)
+            )
+        await manager.request_slots(RequestSlots(JobId.random(), "a job", "here/jobmaster", 1, 1))
+        await until(lambda: peers.count(TaskExecutorDraining) == 1)
+        (listed,) = (await manager.list_task_executors(ListTaskExecutors())).task_executors
+        assert listed.is_draining and peers.count(RequestSlot) == 0
+
+    run(scenario, led_jobs=(job_id,))
 
 
 def test_a_job_that_ended_without_a_job_master_is_dropped_by_those_who_came_with_it_until_they_answer():

@@ -46,6 +46,23 @@ def test_slots_are_taken_where_the_smallest_share_is_taken_when_they_are_spread(
     assert [a.resource_id for a in manager.assign()] == [TM_1, TM_2]
 
 
+def test_slots_of_one_that_drains_are_assigned_no_more_and_count_for_no_job():
+    manager = registered(2, 2)
+    manager.request(request(JOB_A, 1, 1))
+    (first,) = manager.assign()
+    assert first.resource_id == TM_1
+    manager.draining.add(TM_1)
+    manager.request(request(JOB_A, 2, 2))
+    manager.request(request(JOB_B, 3, 3))
+    assert [each.resource_id for each in manager.assign()] == [TM_2, TM_2]
+    assert manager.short() == {JOB_B}, "three slots there are no more"
+    assert (manager.counts_of(TM_1), manager.counts_of(TM_2)) == ((2, 0), (2, 0))
+    assert manager.overview().total_count == 2
+    manager.unregister(TM_1)
+    manager.register(TM_1, (SlotStatus(0),))
+    assert manager.counts_of(TM_1) == (1, 1), "one that comes back drains only when it says so"
+
+
 def test_what_a_request_avoids_comes_last_also_when_slots_are_spread():
     manager = registered(2, 2, is_spread=True)
     manager.request(msgspec.structs.replace(request(JOB_A, 1, 3), avoided=(TM_1,)))

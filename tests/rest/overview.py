@@ -1,6 +1,7 @@
 """Jobs, TaskManagers and snapshots of them for tests of the overview."""
 
-from engine.gateways.messages import JobList, JobOverview, TaskExecutorHardware, TaskExecutorList, TaskExecutorOverview
+from engine.gateways.messages import JobList, JobOverview
+from engine.gateways.task_executors import TaskExecutorHardware, TaskExecutorList, TaskExecutorOverview
 from engine.ids import JobId, ResourceId
 from engine.rest.overview_feed import Snapshot
 from engine.rpc.program import Program

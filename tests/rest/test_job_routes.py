@@ -46,6 +46,7 @@ def test_jobs_are_listed_with_state_times_and_tasks():
         assert set(line) == {
             "jid",
             "name",
+            "user",
             "state",
             "start-time",
             "end-time",

@@ -46,6 +46,20 @@ def test_taskmanagers_are_listed_under_flinks_names():
     scenario(body, (3, 1))
 
 
+def test_a_taskmanager_of_another_process_is_not_drained_and_modes_are_named():
+    async def body(world):
+        (executor,) = (await world.get("/taskmanagers"))["taskmanagers"]
+        path = f"/taskmanagers/{executor['id']}"
+        assert executor["state"] == "RUNNING"
+        status, said = await world.send("PATCH", f"{path}?mode=drain")
+        assert status == 503 and "part of another process" in said["errors"][0]
+        status, said = await world.send("PATCH", f"{path}?mode=restart")
+        assert status == 400 and "mode=drain, mode=stop" in said["errors"][0]
+        assert (await world.send("PATCH", "/taskmanagers/ffff?mode=drain"))[0] == 404
+
+    scenario(body, (1,))
+
+
 def test_metrics_are_named_and_then_asked_for():
     async def body(world):
         resource_id = world.cluster.task_executors[0].resource_id

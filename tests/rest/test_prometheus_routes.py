@@ -12,8 +12,9 @@ from engine import __version__
 from engine.errors import ResourceError
 from engine.gateways.insight import RequestProcessMetrics
 from engine.gateways.job_queue import WaitingJob, WaitingReason
-from engine.gateways.messages import JobList, JobOverview, JobProgress, TaskExecutorList, VertexProgress
+from engine.gateways.messages import JobList, JobOverview, JobProgress, VertexProgress
 from engine.gateways.protocol import protocol
+from engine.gateways.task_executors import TaskExecutorList
 from engine.graph.deployment import OperatorCounters, TaskCounters
 from engine.ids import JobId
 from engine.insight.cluster_events import ClusterEvent, ClusterEvents

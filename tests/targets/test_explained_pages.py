@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from engine.config.loader import Configuration
 from engine.config.options import SLOTS
 from engine.errors import MemoryBudgetError
-from engine.gateways.messages import JobList, TaskExecutorHardware, TaskExecutorList, TaskExecutorOverview
+from engine.gateways.messages import JobList
+from engine.gateways.task_executors import TaskExecutorHardware, TaskExecutorList, TaskExecutorOverview
 from engine.graph.deployment import Staging, TaskReport
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import OperatorDescriptor, SinkOperator

@@ -35,7 +35,8 @@ from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import LeaderFence
 from engine.rpc.local_gateway import LocalRpcService
 from engine.rpc.request import ACKNOWLEDGE
-from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from engine.taskexecutor.task_executor import TaskExecutor
+from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 
 WAIT_S = 60.0
 
@@ -125,7 +126,9 @@ class JobMaster(RpcEndpoint):
     async def report_progress(self, request):
         return ACKNOWLEDGE
 
-    task_executor_lost = cancel_job = request_job_status = request_job_progress = report_progress
+    task_executor_lost = task_executor_draining = cancel_job = request_job_status = request_job_progress = (
+        report_progress
+    )
     request_job_details = request_job_exceptions = request_job_outcome = report_progress
 
 
@@ -141,7 +144,7 @@ def task_in(job_id, allocation, index=0):
 class House:
     """One TaskExecutor of four slots and whoever leads it."""
 
-    def __init__(self, reattach_timeout_s=WAIT_S):
+    def __init__(self, reattach_timeout_s=WAIT_S, end_process=None):
         self.rpc = LocalRpcService(MessageCodec(MESSAGE_TYPES))
         self.work = ThreadPoolExecutor(2)
         self.resources = Resources()
@@ -149,7 +152,14 @@ class House:
         self.known_jobs = set()
         settings = TaskExecutorSettings(4, 64, 10.0, 50.0, 30.0, reattach_timeout_s=reattach_timeout_s)
         self.executor = TaskExecutor(
-            ResourceId.random(), self.rpc, settings, self.resources, SystemClock(), self.work, self.failures.append
+            ResourceId.random(),
+            self.rpc,
+            settings,
+            self.resources,
+            SystemClock(),
+            self.work,
+            self.failures.append,
+            end_process,
         )
         self.leader = None
 

@@ -13,7 +13,8 @@ from engine.resourcemanager.resource_manager import ResourceManager, ResourceMan
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.registration import Leader, Registration, RegistrationError, RegistrationSettings
-from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from engine.taskexecutor.task_executor import TaskExecutor
+from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 
 SETTINGS = RegistrationSettings(0.005, 0.05, 30.0)
 

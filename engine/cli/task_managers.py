@@ -1,0 +1,101 @@
+"""``flink-run taskmanager list | drain | stop``: the TaskManagers of a running cluster.
+
+list      each one: state, slots, tasks, memory, disk, version, host; RUNNING or DRAINING
+drain     it takes no more slots; tasks that run end, results that are kept there are read, then its process ends
+stop      the same within ``--timeout``; what is left then is made again on others. Waits until it is gone
+
+An id may be shortened to digits that only one of them begins with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+from engine.cli.progress import format_bytes
+from engine.client.cluster_client import ClusterClient
+from engine.errors import ConfigurationError, EngineError
+from engine.shown_text import shown_line
+
+_LOOK_S = 0.2
+#: seconds in which an ending process stops its tasks and signs off
+_LEAVE_S = 60.0
+_COLUMNS = "{:34}{:10}{:>7}{:>7}{:>12}{:>22}  {:10}{}"
+
+
+def list_task_managers(options: argparse.Namespace, client: ClusterClient) -> int:
+    """Print a line for each TaskManager."""
+    found = [client.document(f"/taskmanagers/{each['id']}") for each in _registered(client)]
+    if options.json:
+        print(json.dumps({"taskmanagers": found}))
+        return 0
+    print(_COLUMNS.format("ID", "STATE", "SLOTS", "TASKS", "MEMORY", "DISK", "VERSION", "HOST"))
+    for each in found:
+        metrics = each["metrics"]
+        used, free = (metrics.get(f"Status.Disk.{name}") for name in ("Used", "Free"))
+        print(
+            _COLUMNS.format(
+                shown_line(each["id"]),
+                each["state"],
+                f"{each['slotsNumber'] - each['freeSlots']}/{each['slotsNumber']}",
+                f"{metrics.get('Status.Tasks.Running', 0):.0f}",
+                format_bytes(int(metrics.get("Status.Process.Memory.Resident", 0))),
+                "?" if free is None else f"{format_bytes(int(used))}, {format_bytes(int(free))} free",
+                shown_line(each["version"]),
+                shown_line(each["host"]),
+            ).rstrip()
+        )
+    return 0
+
+
+def drain_task_manager(options: argparse.Namespace, client: ClusterClient) -> int:
+    """Begin to drain a TaskManager."""
+    resource_id = _one(client, options.taskmanager_id)
+    client.change(f"/taskmanagers/{resource_id}?mode=drain")
+    if options.wait:
+        _await_end(client, resource_id, None)
+    _say(options, resource_id, "GONE" if options.wait else "DRAINING")
+    return 0
+
+
+def stop_task_manager(options: argparse.Namespace, client: ClusterClient) -> int:
+    """Drain a TaskManager for a limited time, and wait for its end."""
+    resource_id = _one(client, options.taskmanager_id)
+    client.change(f"/taskmanagers/{resource_id}?mode=stop&timeout={options.timeout:g}")
+    _await_end(client, resource_id, options.timeout + _LEAVE_S)
+    _say(options, resource_id, "GONE")
+    return 0
+
+
+def _registered(client: ClusterClient) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.document("/taskmanagers")["taskmanagers"]
+    return found
+
+
+def _one(client: ClusterClient, text: str) -> str:
+    """Return the id that begins with what a person wrote."""
+    ids = [str(each["id"]) for each in _registered(client)]
+    found = [each for each in ids if each.startswith(text)] if text else []
+    if len(found) != 1:
+        why = f"{len(found)} ids begin with it" if found else f"no TaskManager of the {len(ids)} has it"
+        raise ConfigurationError(f"{text!r} names no TaskManager: {why} (flink-run taskmanager list shows them)")
+    return found[0]
+
+
+def _await_end(client: ClusterClient, resource_id: str, limit_s: float | None) -> None:
+    began_s = time.monotonic()
+    while any(each["id"] == resource_id for each in _registered(client)):
+        if limit_s is not None and time.monotonic() - began_s > limit_s:
+            raise EngineError(f"TaskManager {resource_id} has not ended within {limit_s:g} s: its log says why")
+        time.sleep(_LOOK_S)
+
+
+def _say(options: argparse.Namespace, resource_id: str, state: str) -> None:
+    if options.json:
+        print(json.dumps({"id": resource_id, "state": state}))
+    elif state == "GONE":
+        print(f"TaskManager {resource_id} has ended.")
+    else:
+        print(f"TaskManager {resource_id} drains: it ends once no task and no result of a job is left on it.")

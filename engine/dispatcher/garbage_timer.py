@@ -1,0 +1,74 @@
+"""GarbageTimer: the leader removes, now and then, what is stored and no job needs any more.
+
+    every interval ─► orphans of the storage ─► those that are older than AGE_S ─► removed, with a line in the log
+
+It takes what lies in files: of jobs without handles, half written, or named by no handle. What such a job has staged
+beside its outputs goes first, since its graph alone knows where that is. Handles whose files are missing and nodes of
+others are left to ``flink-run ha gc``. A handle is looked for again before
+anything is removed, so another leader's jobs are safe.
+
+Held by: tests/dispatcher/test_orphans.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Executor
+
+from engine.dispatcher.orphans import Orphan, find_orphans, remove_orphan
+from engine.errors import EngineError
+from ha.interfaces import ForeignStateError, StateHandleStore, StateUnavailableError
+
+_log = logging.getLogger(__name__)
+
+#: seconds for which what no handle names is left alone: a handle may be about to name it
+AGE_S = 3600.0
+_KINDS = ("staging", "blobs", "result", "file", "job")
+
+
+class GarbageTimer:
+    """Garbage of one storage.
+
+    Args: folder: of the cluster; interval_s: seconds between two looks; 0: none.
+    """
+
+    def __init__(
+        self, folder: str, handles: StateHandleStore, interval_s: float, blocking_work: Executor, age_s: float = AGE_S
+    ) -> None:
+        self._folder = folder
+        self._handles = handles
+        self._interval_s = interval_s
+        self._blocking_work = blocking_work
+        self._age_s = age_s
+
+    async def run(self) -> None:
+        """Look again and again, as long as this process leads."""
+        while self._interval_s:
+            await asyncio.sleep(self._interval_s)
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._blocking_work, self.collect)
+            except (OSError, EngineError, StateUnavailableError, ForeignStateError) as error:
+                _log.warning("stored files that no job needs could not be looked for: %s", error)
+
+    def collect(self) -> int:
+        """Remove what is old enough; return the number of bytes."""
+        removed, kept = 0, set[str]()
+        orphans = [orphan for orphan in find_orphans(self._folder, self._handles) if orphan.kind in _KINDS]
+        for orphan in sorted(orphans, key=lambda orphan: _KINDS.index(orphan.kind)):
+            if self._is_removed(orphan, kept):
+                removed += orphan.size_bytes
+                _log.info("removed: %s %s of %d bytes, which no job needs", orphan.kind, orphan.path, orphan.size_bytes)
+            elif orphan.kind == "staging":
+                kept.add(orphan.job_id)
+        return removed
+
+    def _is_removed(self, orphan: Orphan, kept: set[str]) -> bool:
+        """Remove an orphan that is old, unless something of its job had to be ``kept``; return whether it is gone."""
+        if orphan.age_s is None or orphan.age_s < self._age_s or orphan.job_id in kept:
+            return False
+        try:
+            return remove_orphan(orphan, self._handles)
+        except (OSError, EngineError) as error:
+            _log.warning("%s %s, which no job needs, cannot be removed: %s", orphan.kind, orphan.path, error)
+            return False

@@ -1,0 +1,151 @@
+"""A job that takes more than it may fails once, with the limit, the value and the option in its error."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from engine.config.loader import configuration_from_texts
+from engine.config.options import all_options
+from engine.gateways.messages import ReportProgress, TaskProgress
+from engine.graph.deployment import StagedFile, Staging, TaskCounters
+from engine.graph.job_graph import USER_KEY
+from engine.graph.source_spec import SinkSpec
+from engine.jobmaster import job_input as heard
+from engine.jobmaster import job_instruction as told
+from engine.jobmaster.job_instruction import Timer
+from engine.jobmaster.job_limits import LIMITS, limits_of
+from engine.jobmaster.job_status import JobStatus
+from tests.jobmaster import state_world
+from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
+from tests.jobmaster.state_world import StateWorld
+
+GRAPH = job_graph([2, 2], [Edge(0, 1, result_type=BLOCKING)], sinks={1: SinkSpec("arrow", "/results")})
+
+
+def limited(monkeypatch, graph=GRAPH, **limits):
+    """Return a world whose job has limits, by the last words of their keys."""
+    found = {f"job.limit.{key.replace('_', '-')}": value for key, value in limits.items()}
+    settings = msgspec.structs.replace(state_world.SETTINGS, limits=lambda _: found)
+    monkeypatch.setattr(state_world, "SETTINGS", settings)
+    world = StateWorld(graph)
+    world.pending.clear()
+    world.hear(heard.OutputsPrepared({index: Staging("/staging", "/results") for index in range(2)}, {}))
+    return world
+
+
+def run_tasks(world):
+    """Have all requested slots come, and their tasks be sent and run."""
+    while world.requests:
+        world.offer(world.executors[0], next(iter(world.requests)))
+    while world.batches:
+        batch, count = world.batches.pop(0)
+        world.durable = max(world.durable, count)
+        world.hear(heard.JournalWritten(batch))
+    for attempt in list(world.running):
+        world.hear(state_world.UpdateTaskStates((state_world.TaskReport(attempt, "INITIALIZING"),)))
+        world.hear(state_world.UpdateTaskStates((state_world.TaskReport(attempt, "RUNNING"),)))
+
+
+def progress(world, **counters):
+    tasks = tuple(TaskProgress(attempt, TaskCounters(**counters)) for attempt in world.running)
+    for _ in range(30):  # 10 ms each
+        world.hear(ReportProgress(tasks))
+
+
+def failure(world):
+    """Return the message of the failure that ends the job."""
+    assert world.state.status is JobStatus.FAILING
+    failures = world.state.facts.failures
+    assert failures.root.type_name == "LimitExceededError" and not failures.root.retryable
+    return failures.root.message
+
+
+@pytest.mark.parametrize(
+    ("limit", "counters", "text"),
+    [
+        ({"disk": 1000}, {"spilled_bytes": 300, "stored_bytes": 300}, "has written 1.2 KB to disks; its limit is 1 KB"),
+        ({"memory": 1000}, {"managed_bytes_peak": 600}, "its tasks use 1.2 KB of memory; the limit is 1 KB"),
+        ({"memory": 1000}, {"worker_bytes_peak": 600}, "its tasks use 1.2 KB of memory; the limit is 1 KB"),
+    ],
+)
+def test_what_tasks_report_is_summed_and_counts_beyond_the_limit(monkeypatch, limit, counters, text):
+    world = limited(monkeypatch, **limit)
+    run_tasks(world)
+    assert len(world.running) == 2
+    progress(world, **{key: value - 100 for key, value in counters.items()})
+    assert world.state.status is JobStatus.RUNNING
+    progress(world, **counters)
+    (key,) = limit
+    assert failure(world).endswith(f"{text} (job.limit.{key})")
+    assert len(world.cancelled) == 2
+
+
+def test_the_wall_time_counts_from_the_first_leader_and_ends_the_job_also_while_it_waits(monkeypatch):
+    world = limited(monkeypatch, wall_time=10_000)
+    assert world.seconds[Timer.WALL_TIME] == pytest.approx(9.99)
+    world.now = world.now.__class__(world.now.monotonic_s + 6.0, world.now.wall_ms + 6_000)
+    world.lead(world.written)
+    assert 3.5 < world.seconds[Timer.WALL_TIME] < 4.0, "what the leader before has used up"
+    while world.pending:
+        world.hear(world.answer(world.pending.pop()))
+    assert world.state.status is JobStatus.RUNNING
+    world.now = world.now.__class__(world.now.monotonic_s + 4.0, world.now.wall_ms + 4_000)
+    world.timers[Timer.WALL_TIME] = "fired"
+    world.hear(heard.TimerFired(Timer.WALL_TIME))
+    assert failure(world).endswith("s; its limit is 10 s (job.limit.wall-time)")
+
+
+def test_stages_wait_for_each_other_within_the_limit_of_slots(monkeypatch):
+    graph = job_graph([2, 2, 1], [Edge(0, 2, result_type=BLOCKING), Edge(1, 2, result_type=BLOCKING)])
+    assert sum(limited(monkeypatch, graph).requests.values()) == 4
+    world = limited(monkeypatch, graph, slots=3)
+    assert sum(world.requests.values()) == 2 or max(world.requests.values()) == 1
+    most = 0
+    for _ in range(10):
+        run_tasks(world)
+        most = max(most, len(world.state.facts.pool.slots))
+        for attempt in list(world.running):
+            world.hear(world.end_of_task(attempt))
+    assert world.state.facts.graph.is_finished and 0 < most <= 3
+
+
+def test_a_stage_that_needs_more_slots_than_the_job_may_have_fails_at_once(monkeypatch):
+    world = limited(monkeypatch, job_graph([3, 3], [Edge(0, 1)]), slots=2)
+    assert failure(world) == "a stage of the job needs 3 slots at one time; its limit is 2 (job.limit.slots)"
+    assert not world.requests
+
+
+@pytest.mark.parametrize(("format_name", "is_limited"), [("arrow", True), ("handed", True), ("parquet", False)])
+def test_a_result_for_the_client_is_measured_before_it_is_published(monkeypatch, format_name, is_limited):
+    graph = job_graph([1], sinks={0: SinkSpec(format_name, "/results")})
+    world = limited(monkeypatch, graph, result_size=10_000)
+    run_tasks(world)
+    (attempt,) = world.running
+    file = StagedFile(0, 0, "part-0", 10, 10_001)
+    instructions = world.hear(world.stop(attempt, "FINISHED", staged_files=(file,)))
+    assert any(isinstance(each, told.Commit) for each in instructions) is not is_limited
+    if is_limited:
+        assert "result has 10 KB; its limit is 10 KB (job.limit.result-size)" in world.state.facts.failures.root.message
+
+
+def test_a_job_may_ask_for_less_and_never_for_more():
+    cluster = configuration_from_texts({"job.limit.disk": "1mb", "job.limit.slots": "4", "user.limit.slots": "3"})
+
+    def limits(**own):
+        graph = msgspec.structs.replace(GRAPH, configuration={key.replace("__", "."): own[key] for key in own})
+        return limits_of(cluster, graph)
+
+    assert limits() == {"job.limit.disk": 1 << 20, "job.limit.slots": 4}
+    assert limits(job__limit__disk="1kb")["job.limit.disk"] == 1024
+    assert limits(job__limit__disk="1gb")["job.limit.disk"] == 1 << 20
+    assert limits(job__limit__disk="0")["job.limit.disk"] == 1 << 20, "none is not less"
+    assert limits(job__limit__memory="2mb")["job.limit.memory"] == 2 << 20
+    assert limits(job__user="ada")["user.limit.slots"] == 3
+    assert limits(job__user="ada", user__limit__slots="1")["user.limit.slots"] == 3, "it is the operator's"
+
+
+def test_the_table_has_a_row_for_every_option_of_a_limit_of_jobs():
+    declared = {option.key for option in all_options() if option.key.startswith("job.limit.")}
+    assert declared == {row.option.key for row in LIMITS} - {"user.limit.slots"}
+    assert USER_KEY in {option.key for option in all_options()}

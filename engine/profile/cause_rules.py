@@ -135,8 +135,8 @@ def bad_estimate(job: JobProfile) -> Iterator[Finding]:
     """Find the first operator of which the planner expected far more rows, or far fewer, than came."""
     for place, vertex in enumerate(job.vertices):
         for operator in vertex.operators if vertex.state == "FINISHED" else ():
-            ratio = off_by(operator.expected_rows, operator.rows_out)
-            if ratio <= OFF_BY or max(operator.expected_rows, operator.rows_out) < _ROWS_MIN:
+            ratio = off_by(operator.expected_rows, operator.rows_found)
+            if ratio <= OFF_BY or max(operator.expected_rows, operator.rows_found) < _ROWS_MIN:
                 continue
             if any(each.kind == "limit" for each in vertex.operators) and operator.expected_rows > operator.rows_out:
                 continue  # nothing more was wanted

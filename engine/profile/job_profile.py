@@ -124,6 +124,14 @@ class OperatorProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     files: int = 0
     file_bytes: int = 0
 
+    @property
+    def rows_found(self) -> int:
+        """Rows that came out, and those that a scan dropped for joins or a top-n while the job ran.
+
+        An estimate is of both: which rows have a partner is known at the join.
+        """
+        return self.rows_out + self.filtered_rows
+
 
 class EdgeProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     """An edge of the plan: rows that a vertex reads of another one."""

@@ -105,7 +105,7 @@ def _operators(vertex: VertexProfile) -> Html:
 
 
 def _operator(operator: OperatorProfile, total_ms: float) -> Iterable[object]:
-    ratio = off_by(operator.expected_rows, operator.rows_out)
+    ratio = off_by(operator.expected_rows, operator.rows_found)
     expected: object = "" if operator.expected_rows < 0 else rows_in_short(operator.expected_rows)
     if ratio > OFF_BY:
         expected = tag("b", f"{expected} ▲ {times_text(ratio)}× off", class_="bad", title=operator.origin)

@@ -100,6 +100,13 @@ def test_rows_that_were_not_wanted_any_more_are_no_bad_estimate():
     assert "bad estimate" not in {each.kind for each in job(vertex([scan, limit], attempts({}))).causes}
 
 
+def test_rows_without_a_partner_that_a_scan_drops_are_no_bad_estimate():
+    scan = OperatorProfile("scan", "source", expected_rows=800_000, rows_out=42_000, filtered_rows=750_000)
+    assert "bad estimate" not in {each.kind for each in job(vertex([scan], attempts({}))).causes}
+    few = replace(scan, filtered_rows=7)
+    assert "bad estimate" in {each.kind for each in job(vertex([few], attempts({}))).causes}
+
+
 @pytest.mark.parametrize(("requests", "kind"), [(0, "slow disk"), (12_000, "slow store")])
 def test_a_source_that_waits_is_told_with_its_disk_or_store(requests, kind):
     scan = OperatorProfile("scan orders", "source", rows_out=9, bytes_out=1_000_000_000, file_bytes=1_200_000_000)

@@ -66,7 +66,7 @@ from engine.statistics.estimates import Estimates
 
 #: largest number of channels through which one subtask reads a broadcast
 CHANNELS_MAX = 4096
-#: least weight of a build side
+#: least weight of a build side among operators that share the pages of a slot
 WEIGHT_MIN = 0.25
 SIDES = ("left", "right")
 

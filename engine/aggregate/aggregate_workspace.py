@@ -73,8 +73,10 @@ class AggregateWorkspace:
         self.files = PartitionFiles(space, block_size)
         #: states of partitions that are over
         self.recursion = Recursion[WaitingPart](spec.level_max)
-        #: groups given out so far; bytes of files that are finished
-        self.group_count, self._finished_bytes = 0, 0
+        #: groups that have come out
+        self.group_count = 0
+        #: bytes of files that are finished
+        self._finished_bytes = 0
         key_count = len(spec.keys)
         separate_stores = pool.page_limit >= PARTITION_PAGES_MIN * self.partition_count
         self.table = table_of(layout, pool, self.partition_count, separate_stores, spec.force_spill)

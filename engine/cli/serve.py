@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.statements.session import StatementSession
 
 PORT = 31337
-#: time after which a signal is seen, seconds
+#: longest time until a signal is noticed, seconds
 _LOOK_S = 0.2
 
 

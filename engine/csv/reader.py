@@ -53,7 +53,7 @@ _REFUSALS_MAX = 16
 _FILL = 0.97
 
 
-#: bytes to be read of a stream
+#: size of a stream whose end is unknown
 _ENDLESS = 1 << 62
 _SKIPS_REST = "(on_bad_row='skip' leaves out what follows, as one row)"
 

@@ -46,7 +46,7 @@ class StoragePlaces:
 
 
 def blob_store(places: StoragePlaces, own: ProcessFolder) -> BlobStore:
-    """Return the blobs of a JobManager; of those in a store its own folder has copies."""
+    """Return the blobs of a JobManager; those of an object store are cached in its own folder."""
     objects = file_system_of(places.blobs).objects
     if objects is not None:
         return StoredBlobs(places.blobs, objects, own.path / "blobs", own.ensure)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,8 +98,15 @@ def reading_call(name: str) -> str:
 
 
 def formats_by_ending() -> dict[str, str]:
-    """Return the names of formats by the endings of their files."""
-    return {ending: name for name in (*PLACES, *_ADDED) for ending in format_named(name).endings}
+    """Return the names of formats by the endings of their files, those of installed packages included."""
+    from importlib.metadata import entry_points
+
+    installed = {}
+    for name in sorted({point.name for point in entry_points(group=GROUP)} - {*PLACES, *_ADDED}):
+        with suppress(Exception):  # a package that is broken is told where its format is asked for
+            installed.update(dict.fromkeys(format_named(name).endings, name))
+    own = {ending: name for name in (*PLACES, *_ADDED) for ending in format_named(name).endings}
+    return {**installed, **own}
 
 
 def sink_format_of(spec: SinkSpec) -> SinkFormat:

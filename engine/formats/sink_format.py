@@ -138,7 +138,7 @@ class SinkFormat(ABC):
         return plain_schema(schema)
 
     def fits(self, known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool | None:
-        """Return whether values of a type are read beside those that are there; False: each text says so, None: no."""
+        """Return whether values of a type are read beside existing ones; False: as text alone, None: not at all."""
         return True if known == own else None
 
     def is_by_place(self, spec: SinkSpec) -> bool:
@@ -156,7 +156,7 @@ class SinkFormat(ABC):
             return ""
         return (
             f"{what} has other columns: {', '.join(differing)}; select those that are there, or pass"
-            " schema_mode='union' here, and to who reads"
+            " schema_mode='union' here, and to the call that reads"
         )
 
     # ---- tasks, and the end of a job

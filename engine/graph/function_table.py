@@ -5,7 +5,8 @@
 What is driven by a row: how the function binds to types and what it says where it does not (``engine.expressions``),
 whether filters with it may move and whether it may be evaluated twice (``engine.optimizer``), its entry in the
 reference (``docs/generators/functions.py``) and which tests hold it. There is no pyarrow here: the JobMaster plans with
-this table. To add a function, add a row, a method in ``engine.api`` with an example, and a line to an oracle test.
+this table. To add a function, add a row, a method in ``engine.column_expressions`` with an example, and a line to an
+oracle test.
 
 Held by: tests/expressions/test_function_table.py
 """

@@ -299,7 +299,7 @@ def _check_rows(table: str, rows: pa.Schema, columns: pa.Schema, required: Seque
 
 
 def _check_defaults(request: WriteRequest, rows: pa.Schema, schema: Any) -> None:
-    """Raise SchemaError for rows without a column for which the table says what is written then."""
+    """Raise SchemaError if the rows lack a column that has a write default in the table."""
     for field in schema.fields:
         if getattr(field, "write_default", None) is not None and field.name not in rows.names:
             raise SchemaError(

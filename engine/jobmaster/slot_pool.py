@@ -77,7 +77,7 @@ class SlotPool:
 
     @property
     def incomplete(self) -> frozenset[int]:
-        """Requests of whose slots some have come and some have not."""
+        """Requests that have some of their slots, but not all."""
         return frozenset(self._incomplete)
 
     @property

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from engine.operators.task_inputs import TaskInput
     from engine.records.row_batch import RowBatch
 
-#: one page of so many is for groups of equal keys
+#: divisor of the pages: 1/8 of them hold groups of equal keys
 GROUP_SHARE = 8
 #: rows of a batch, and rows of one key that are kept in memory, with debug.force-spill
 FORCED_BATCH_ROWS = 8

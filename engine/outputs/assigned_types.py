@@ -37,7 +37,7 @@ def is_bare_time(own: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def may_lose(own: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether a value of a type may become another one in a column, and nothing says so."""
+    """Return whether a cast to a column's type may change a value without an error."""
     if own == wanted or pa.types.is_null(own):
         return False
     if pa.types.is_struct(own) and pa.types.is_struct(wanted):

@@ -43,7 +43,8 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
     ),
     "Texts": (
         ("length len char_length character_length", "length(s)", "characters; of a list its elements"),
-        ("upper ucase lower lcase initcap", "upper(s)", ""),
+        ("upper ucase lower lcase", "upper(s)", ""),
+        ("initcap", "initcap(s)", "each word begins with a capital, as Python's title"),
         ("substring substr", "substr(s, -2)", "from 1; a negative start counts from the end"),
         ("left right", "left(s, 2)", ""),
         ("trim ltrim rtrim btrim", "trim(s)", "`trim(BOTH 'a' FROM s)`, too"),
@@ -66,7 +67,7 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
         ("levenshtein editdist3", "levenshtein(s, 'abd')", ""),
         ("md5 sha256", "md5(s)", ""),
         ("json_extract_string get_json_object", "json_extract_string(js, '$.a')", "`js ->> '$.a'`, too"),
-        ("url_decode", "url_decode('a%20b')", ""),
+        ("url_decode", "url_decode(s)", ""),
         ("translate", "translate(s, 'lo', 'x')", "each character for the one at its place, or for none"),
         ("hex to_hex base64 to_base64", "hex(s)", "digits of a text or of bytes"),
         ("unhex from_hex unbase64 from_base64", "from_base64('YWJj')", "bytes"),

@@ -47,7 +47,7 @@ REFUSED: Final[dict[str, str]] = {
         "write levenshtein(a, b)",
     ),
     **dict.fromkeys(("gen_random_uuid", "uuidv4", "uuidv7"), "write data.with_row_index(name) in Python"),
-    **dict.fromkeys(("list_reverse", "array_reverse"), "write list_reverse_sort(l), or reverse(s) of a text"),
+    **dict.fromkeys(("list_reverse", "array_reverse"), "write reverse(s) for a text, else a Python function"),
     **dict.fromkeys(("list_intersect", "array_intersect"), "write list_filter(l, x -> list_contains(m, x))"),
     **dict.fromkeys(("list_zip", "arrays_zip", "array_zip"), "write FROM t, unnest(l, m) AS q (a, b)"),
     **dict.fromkeys(("list_median", "list_mode", "list_product"), "write it of FROM t, unnest(l) AS q (x)"),

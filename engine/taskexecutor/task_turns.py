@@ -24,7 +24,7 @@ LONGEST_S: Final = 0.1
 
 
 class TaskTurns:
-    """Counts the tasks that run; a block for each."""
+    """Counts the tasks that run: each task is a ``with`` block."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

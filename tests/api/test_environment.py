@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine import Environment
 from engine.api import executor as executors
-from engine.api.environment import Environment
 from engine.api.results import format_table, read_parts, table_to_rows
 from engine.column_expressions.expressions import col, count
 from engine.config.command_line import CommandLine, install_command_line

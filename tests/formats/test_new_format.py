@@ -18,6 +18,7 @@ from engine.formats.source_format import ReadRequest, SourceFormat
 from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit, SourceStatistics
 from engine.records.arrow_functions import pc
 from engine.statistics.bounds_predicate import highest, lowest, null_count
+from tests.docs.pages import blocks_of
 
 SCHEMA = pa.schema({"n": pa.int64(), "square": pa.int64()})
 
@@ -238,11 +239,13 @@ def installed(monkeypatch):
         class Point:
             """An entry point of a package."""
 
+            name = wanted
+
             def load(self):
                 """Return what the package names."""
                 return entry
 
-        def points(group, name, wanted=(group, wanted)):
+        def points(group, name=wanted, wanted=(group, wanted)):
             return [Point()] if (group, name) == wanted else []
 
         monkeypatch.setattr(importlib.metadata, "entry_points", points)
@@ -267,6 +270,37 @@ def test_a_sink_of_an_installed_package_is_written_by_its_name(env, tmp_path):
     assert env.read("numbers", tmp_path / "out").agg(c=count()).collect() == [(7,)]
     with pytest.raises(SchemaError, match=r"numbers: write: one column n is written, there are m"):
         rows.select(m=col("n")).write("numbers", tmp_path / "again")
+
+
+def test_the_sink_that_contributing_shows_writes_and_removes_what_is_broken(env, tmp_path, installed):
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (code,) = [block.code for block in blocks_of(page, "python") if "class NumbersSink" in block.code]
+    shown: dict[str, object] = {}
+    exec(compile(code, "CONTRIBUTING.md", "exec"), shown)
+    installed(shown["NumbersSink"])
+    rows = env.from_rows([(3,), (9,), (4,)], pa.schema({"n": pa.int64()}))
+    rows.write("numbers", tmp_path / "out")
+    env.execute()
+    written = sorted(word for file in (tmp_path / "out").iterdir() for word in file.read_text().split())
+    assert written == ["3", "4", "9"]
+    shown["NumbersSink"]().writer(None, None, str(tmp_path / "broken")).abort()
+    assert not (tmp_path / "broken").exists()
+
+
+def test_files_of_a_format_of_a_package_are_not_appended_to_by_another(env, tmp_path, installed):
+    class Fixed(SourceFormat[FormatSource]):
+        """Files that only this package reads."""
+
+        name, endings = "fixed", (".fxn",)
+
+    installed(Fixed, group="drey.formats", wanted="fixed")
+    format_named.cache_clear()
+    (tmp_path / "a.fxn").write_bytes(b"3")
+    rows = env.from_rows([(3,)], pa.schema({"n": pa.int64()}))
+    with pytest.raises(ConfigurationError, match=r"a\.fxn"):
+        rows.write_csv(tmp_path, mode="append")
+        env.execute()
+    format_named.cache_clear()
 
 
 def test_entries_that_break_the_protocol_are_named(env, tmp_path, installed):

@@ -125,7 +125,7 @@ def test_a_format_of_an_installed_package_is_found_by_its_entry_point(monkeypatc
             return Plainest
 
     points = {"plain": [Point()]}
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group, name: points.get(name, []))
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group, name="": points.get(name, []))
     format_named.cache_clear()
     assert isinstance(format_named("plain"), Plainest)
     with pytest.raises(

@@ -132,7 +132,7 @@ class JoinEntry(OperatorEntry[Join]):
         return join_candidates(node, operator, estimates, inputs[0], inputs[1], planning.settings)
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Join) -> int:
-        """Add the join, and behind a full one what makes one key of two."""
+        """Add the join; after a full one, a projection that merges its two key columns."""
         left, right = builder.input_node(candidate, 0), builder.input_node(candidate, 1)
         schemas = (left.descriptor.output_schema, right.descriptor.output_schema)
         heavy = candidate.inputs[0].shipping.partitioner.heavy

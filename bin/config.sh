@@ -125,6 +125,11 @@ ensure_build_tools() {
 ensure_environment() {
     local extras stamp lock_fd
     _ensure_venv
+    if [ ! -w "$DREY_VENV" ]; then
+        # Another user has built it, or the file system is read-only: it is used as it is.
+        [ -f "$DREY_VENV/.stamp" ] || die "$DREY_VENV is not whole, and cannot be written: build it as its owner"
+        return 0
+    fi
     exec {lock_fd}>"$DREY_VENV/.lock"
     flock "$lock_fd"
     extras="$( { cat "$DREY_VENV/.extras" 2>/dev/null || true; printf '%s\n' "$@"; } | sort -u | sed '/^$/d')"

@@ -16,6 +16,7 @@ import msgspec
 
 from engine.cli.cluster_jobs import parse_job_id
 from engine.client.cluster_client import ClusterClient
+from engine.errors import ConfigurationError
 from engine.profile.profile_page import profile_page
 from engine.shown_text import shown
 
@@ -27,7 +28,10 @@ def write_report(options: argparse.Namespace, client: ClusterClient) -> int:
     if not options.output:
         sys.stdout.write(text)
         return 0
-    Path(options.output).write_text(text, encoding="utf-8")
+    try:
+        Path(options.output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"-o {options.output}: {error.strerror}") from error
     for cause in profile.causes[:1]:
         print(shown(cause.text), file=sys.stderr)
     print(f"The {'profile' if options.json else 'page'} of the job is in {options.output}.", file=sys.stderr)

@@ -71,6 +71,8 @@ def _add_gc_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _age_s(text: str) -> float:
+    if text.strip().replace(".", "", 1).isdigit():
+        raise argparse.ArgumentTypeError(f"{text} has no unit: write {text.strip()} s, {text.strip()} min")
     try:
         return parse_duration_ms(text) / 1000
     except EngineError as error:

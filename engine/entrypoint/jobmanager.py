@@ -315,7 +315,11 @@ class JobManager:
         """Return the reason for which neither this process nor one that it knows takes jobs."""
         if self._is_stopping:
             return NotReady.STOPPING
-        return NotReady.NO_LEADER if self._components is None and self._leader.leader is None else None
+        if self._components is not None:
+            return None
+        health = None if self._ha is None else self._ha.session_health()
+        is_cut_off = health is not None and not health.is_connected  # the leader that it knows may be none any more
+        return NotReady.NO_LEADER if self._leader.leader is None or is_cut_off else None
 
     def _gateway(self, name: str) -> Gateway:
         """Return a leading component; raises ResourceError when none leads here."""

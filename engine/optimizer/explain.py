@@ -57,7 +57,7 @@ def _small_text(settings: OptimizerSettings) -> str:
     if not settings.is_one_process or settings.small_part_bytes is not None:
         return f"{most} are read"
     scanned = size_text(small_bytes(settings, SCANNED_FACTOR, is_alone=True))
-    return f"{most} are read, {scanned} where hardly any of it would be sent"
+    return f"{most} are read, {scanned} where little of it would be sent"
 
 
 def summary(optimized: OptimizedPlan) -> list[str]:

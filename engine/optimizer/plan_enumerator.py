@@ -33,6 +33,7 @@ from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.small_parts import (
+    OPERATOR_BYTES,
     SCANNED_FACTOR,
     SCANNED_SHARE,
     SHUFFLED_FACTOR,
@@ -54,7 +55,8 @@ def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: Optim
     if network >= SHUFFLED_SHARE * read:
         larger = _enumerated(plan, estimates, settings, SHUFFLED_FACTOR)
         return larger if 0 <= _network(larger) <= network / 2 else chosen
-    if settings.small_part_bytes is None and network >= 0 and read > small_bytes(settings, SCANNED_FACTOR):
+    worth_it = max(small_bytes(settings, SCANNED_FACTOR), OPERATOR_BYTES * len(plan.nodes))
+    if settings.small_part_bytes is None and network >= 0 and read > worth_it:
         smaller = _enumerated(plan, estimates, settings, SCANNED_FACTOR)
         return smaller if 0 <= _network(smaller) <= network + SCANNED_SHARE * read else chosen
     return chosen

@@ -25,9 +25,10 @@ Where half of it travels, decoding is worth two subtasks: Q18, Q21 and Q13 of TP
 7.2 and 6.9 in one, 8.3 and 4.8 in two. What sorts many rows is worth two always: an as-of join of 10 million with 50
 million rows took 18.3 s and 16.7 s on the clock in one subtask, 21.1 and 11.9 in two.
 
-Where hardly anything of what is read would be sent (``SCANNED_SHARE``), parts are smaller (``SCANNED_FACTOR``): a
-second subtask costs its start alone. At scale factor 1 processor time grows by 4 % (TPC-H) and 1 % (TPC-DS) for it; if
-all parts were as small, TPC-DS would take 11 % more.
+Where little of what is read would be sent (``SCANNED_SHARE``), parts are smaller (``SCANNED_FACTOR``): a second subtask
+costs its start alone, which is worth it where each operator has enough to do (``OPERATOR_BYTES``). At scale factor 1,
+processor time and seconds on the clock with and without, in turns: TPC-H 2.6 and 2.0, 2.6 and 2.3, TPC-DS 9.4 and 7.5
+both ways; without the limit for each operator TPC-DS took 10.5 and 7.9.
 
 A source that is only scanned, filters and projections included, for a part that is not small has as many subtasks as
 that part where it holds more than ``SCAN_BYTES``: they would all wait for the one, and its rows go from task to task
@@ -78,7 +79,9 @@ SHUFFLED_FACTOR = 8
 SHUFFLED_SHARE = 3 / 4
 #: factor on the limit in a plan where at most SCANNED_SHARE of the bytes read would be sent
 SCANNED_FACTOR = 1 / 4
-SCANNED_SHARE = 1 / 32
+SCANNED_SHARE = 1 / 6
+#: bytes read for each operator of a plan from which on a second subtask of all of them is worth its start
+OPERATOR_BYTES = 13e6
 #: bytes that one subtask reads in hardly any time, while several wait for it
 SCAN_BYTES = 48e6
 #: sides of a join that several subtasks may read in parts while each has all rows of the other side

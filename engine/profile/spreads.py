@@ -1,6 +1,7 @@
 """Spreads: least, median and largest of a number over the subtasks of a vertex; and the parts of their time together.
 
-A number is uneven when the largest is more than three times the median, and large enough to matter.
+A number is uneven when the largest is more than three times the median, and large enough to matter. Of an even number
+of subtasks the median is the lower of the two in the middle: so one of two can stand out.
 
 Held by: tests/profile/test_job_profile.py
 """
@@ -8,7 +9,7 @@ Held by: tests/profile/test_job_profile.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
+from statistics import median_low
 
 import msgspec
 
@@ -67,6 +68,6 @@ def _spread(
     name: str, attempts: list[AttemptProfile], take: Callable[[AttemptProfile], float], matters: float
 ) -> Spread:
     values = [take(attempt) for attempt in attempts]
-    middle, most = median(values), max(values)
+    middle, most = median_low(values), max(values)
     is_uneven = len(values) > 1 and most >= matters and most > UNEVEN * middle
     return Spread(name, min(values), middle, most, attempts[values.index(most)].subtask, is_uneven)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from engine.errors import ResourceError
@@ -81,7 +82,8 @@ def taskmanager_routes(services: RestServices) -> tuple[Route, ...]:
         executor = await _executor_of(services, request)
         reason = f"a request to {mode} it"
         await services.ask_resource_manager(DrainTaskExecutor(executor.resource_id, reason, limit_s))
-        return answer({"id": executor.resource_id.value, "state": "DRAINING"}, 202)
+        told = {"mode": mode, **({} if limit_s is None else {"timeout-s": f"{limit_s:g}"})}
+        return replace(answer({"id": executor.resource_id.value, "state": "DRAINING"}, 202), audit=told)
 
     async def metrics_of_all(request: HttpRequest) -> HttpResponse:
         registered = (await services.ask_resource_manager(ListTaskExecutors())).task_executors

@@ -7,6 +7,7 @@
 
 Requests without a good credential are no entries: any caller could fill the record with them. They are counted and
 told in ``refusals``. Messages between processes (``/rpc/...``) are none either: what they do follows from what is here.
+What a user lacks the role for is an entry: the server tells it before the handler is asked (``Route.on_refused``).
 An entry has no header, no query and no body of a request, so no secret; a handler adds what it names, such as a job.
 
 A standby has an entry of what it passes on, with the caller's address; the leader's entry has the standby's.
@@ -19,17 +20,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
 from engine.rpc.errors import AccessDeniedError
-from engine.rpc.http_messages import Handler, HttpError, HttpRequest, HttpResponse, Route
+from engine.rpc.http_messages import Caller, Handler, HttpError, HttpRequest, HttpResponse, Route
 
 #: words for what a route does; others are told by method and path
 _WORDS = {
     ("POST", "/jobs"): "submit",
     ("PATCH", "/jobs/{job_id}"): "cancel",
     ("DELETE", "/cluster"): "stop-cluster",
+    ("PATCH", "/taskmanagers/{taskmanager_id}"): "end-taskmanager",
     ("PUT", "/jobs/{job_id}/blobs/{key}"): "upload",
 }
 _READING = frozenset({"GET", "HEAD"})
@@ -60,14 +63,28 @@ def audited(routes: Iterable[Route], note: Callable[[AuditEntry], None]) -> tupl
     return tuple(
         route
         if route.method in _READING or route.path.startswith("/rpc/")
-        else replace(route, handler=_recorded(route, route.handler, note))
+        else replace(
+            route,
+            handler=_recorded(route, route.handler, note),
+            on_refused=partial(_note_refused, _word_of(route), note),
+        )
         for route in routes
     )
 
 
-def _recorded(route: Route, handler: Handler, note: Callable[[AuditEntry], None]) -> Handler:
+def _word_of(route: Route) -> str:
     path = route.path.removeprefix("/v1")
-    what = _WORDS.get((route.method, path), f"{route.method} {path}")
+    return _WORDS.get((route.method, path), f"{route.method} {path}")
+
+
+def _note_refused(what: str, note: Callable[[AuditEntry], None], caller: Caller, path: str, why: str) -> None:
+    """Record what a user asked for without the role that it needs."""
+    known = caller.address, caller.credential, caller.name, 403, path[:_TEXT_MAX], why[:_TEXT_MAX]
+    note(AuditEntry(what, "refused", *known))
+
+
+def _recorded(route: Route, handler: Handler, note: Callable[[AuditEntry], None]) -> Handler:
+    what = _word_of(route)
 
     async def answered(request: HttpRequest) -> HttpResponse:
         entry = AuditEntry(

@@ -186,7 +186,10 @@ def _parsed(header: str | None) -> tuple[str, str, str, str]:
     scheme, _, value = header.partition(" ")
     fields = value.split(":")
     if scheme != SCHEME or len(fields) != 4:
-        raise AccessDeniedError(f"the request's credential is not of the scheme {SCHEME}")
+        raise AccessDeniedError(
+            f"the request's credential is no signature ({SCHEME}) and no known token: the token of a user may have been"
+            " removed or replaced"
+        )
     time_ms, nonce, digest, signature = fields
     is_formed = (
         time_ms.isascii()

@@ -135,6 +135,8 @@ class Route:
     is_internal: bool = False
     #: role that a user needs; None: users have no access, whatever their roles
     role: Role | None = None
+    #: told of a user without that role: caller, path, reason
+    on_refused: Callable[[Caller, str, str], None] | None = None
 
     def __post_init__(self) -> None:
         if self.access in (Access.ANYONE, Access.OPEN_GET) and self.method != "GET":

@@ -292,7 +292,11 @@ class HttpServer:
             )
         if route.role is None or user.role < route.role:
             needed = "the cluster secret" if route.role is None else f"the role {route.role.text}"
-            raise HttpError(403, f"{user.name} has the role {user.role.text}: this needs {needed}")
+            why = f"{user.name} has the role {user.role.text}: this needs {needed}"
+            if route.on_refused is not None:
+                route.on_refused(_caller(request, "user-token", user.name), request.rel_url.raw_path, why)
+            _note(request, Reason.ROLE, why)
+            raise HttpError(403, why)
         return user
 
     def _check_is_no_reader(self, route: Route, header: str | None) -> None:
@@ -384,7 +388,7 @@ def _reason_of(error: AccessDeniedError) -> Reason:
     return Reason.MISSING_SECRET if isinstance(error, MissingCredentialError) else Reason.WRONG_SECRET
 
 
-def _note(request: web.Request, reason: Reason, error: Exception) -> None:
+def _note(request: web.Request, reason: Reason, error: object) -> None:
     what = f"{request.method} {request.rel_url.raw_path:.200}"
     REFUSALS.note(reason, request.remote or "an unknown address", what, str(error))
 

@@ -39,6 +39,8 @@ class Reason(StrEnum):
     WRONG_SECRET = "wrong-secret"  # noqa: S105
     CLOCK = "clock"
     VERSION = "version"
+    #: a user whose role is not enough
+    ROLE = "role"
 
 
 class Refusal(msgspec.Struct):

@@ -249,7 +249,11 @@ class ObjectStore:
         """Return the place of what is listed; PlanError for a server that lists nothing."""
         place = place_of(path)
         if place.family == "http":
-            raise PlanError(f"{path}: an HTTP server does not say what files it has; name them one by one, as a list")
+            shown = path.partition("?")[0]  # a query may hold a signature
+            raise PlanError(
+                f"{shown}: an HTTP server does not say what files it has; name each file, without wildcards (* ? [ ])."
+                " An address with a query (?...) is not read"
+            )
         return place
 
     def open_stream(self, path: str, *, is_buffered: bool = False) -> BinaryIO:

@@ -109,9 +109,10 @@ def test_a_number_is_uneven_when_its_largest_is_more_than_three_times_the_median
         return spread_of(profile_of(made, 11_000).vertices[1], "rows in")
 
     spread = uneven(1000, 17_000, 900, 1100)
-    assert spread.is_uneven and (spread.least, spread.median, spread.most, spread.subtask) == (900, 1050, 17_000, 1)
+    assert spread.is_uneven and (spread.least, spread.median, spread.most, spread.subtask) == (900, 1000, 17_000, 1)
     assert not uneven(1000, 3000, 1000).is_uneven and not uneven(1, 90, 1).is_uneven and not uneven(5000).is_uneven
     assert uneven(0, 0, 5000).is_uneven
+    assert uneven(1000, 9000).is_uneven, "one of two"
 
 
 def test_the_jobs_of_an_environment_are_known_by_their_ids():

@@ -4,9 +4,11 @@ import json
 from argparse import Namespace
 
 import msgspec
+import pytest
 
 from engine.cli.job_report import write_report
 from engine.cli.main import build_parser
+from engine.errors import ConfigurationError
 from engine.profile.job_profile import JobProfile
 from engine.profile.profile_making import profile_of
 from tests.rest.details import JOB_ID, job
@@ -26,6 +28,20 @@ def test_a_report_is_a_whole_page_and_its_cause_is_said(tmp_path, capsys):
     assert "prices" in Outline(path.read_text(encoding="utf-8")).text
     told = capsys.readouterr()
     assert told.out == "" and "failed in join (2/2): ValueError" in told.err and str(path) in told.err
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    missing = tmp_path / "missing" / "report.html"
+    options = build_parser().parse_args(["job", "report", JOB_ID.value, "-o", str(missing)])
+    with pytest.raises(ConfigurationError, match=r"report\.html: No such file"):
+        write_report(options, Client())
+
+
+def test_a_time_needs_a_unit(capsys):
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["taskmanager", "stop", "5f", "--timeout", "5"])
+    assert "5 has no unit: write 5 s, 5 min" in capsys.readouterr().err
+    assert build_parser().parse_args(["taskmanager", "stop", "5f", "--timeout", "5 s"]).timeout == 5
 
 
 def test_the_profile_itself_goes_to_standard_output(capsys):

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import http.client
 import subprocess
+from dataclasses import replace
 
 import msgspec
 
+from engine.rpc import http_server
 from engine.rpc.audit import audited
 from engine.rpc.credentials import AUTHORIZATION
 from engine.rpc.http_messages import Access, HttpError, HttpResponse, Route
+from engine.rpc.principal import Role
 from engine.rpc.read_access import ReadAccess
+from engine.rpc.refusals import Reason
+from engine.rpc.user_tokens import UserTokens, add_user
 from tests.rpc.served import SECRET, served
 from tests.rpc.test_read_access import BEARER, TOKEN
 from tests.rpc.test_tls import contexts, made
@@ -112,6 +117,23 @@ def test_the_proof_that_a_caller_has_shown_is_told(tmp_path):
     with served(routes=routes(entries), readers_cancel=True) as running:
         running.ask("PATCH", f"/jobs/{JOB}", signed=False)
     assert [each.credential for each in entries] == ["read-token", "none"]
+
+
+def test_what_a_user_has_no_role_for_is_refused_recorded_and_counted(tmp_path):
+    entries, before = [], http_server.REFUSALS.counts[Reason.ROLE]
+    path = tmp_path / "users.tokens"
+    token = add_user(path, "ada", Role.SUBMIT)
+    roles = {("DELETE", "/cluster"): Role.ADMIN, ("POST", "/jobs"): Role.SUBMIT}
+    known = [replace(route, role=roles.get((route.method, route.path))) for route in routes(entries)]
+    with served(routes=known) as running:
+        running.server.users = UserTokens(path)
+        bearer = {AUTHORIZATION: f"Bearer {token}"}
+        assert running.ask("DELETE", "/cluster", headers=bearer)[0] == 403
+        assert running.ask("POST", "/jobs", headers=bearer)[0] == 202
+    told = [(each.what, each.outcome, each.caller, each.credential, each.status) for each in entries]
+    assert told == [("stop-cluster", "refused", "ada", "user-token", 403), ("submit", "done", "ada", "user-token", 202)]
+    assert "needs the role admin" in entries[0].reason and token not in str(entries)
+    assert http_server.REFUSALS.counts[Reason.ROLE] == before + 1
 
 
 def test_the_name_in_a_certificate_is_told(tmp_path):

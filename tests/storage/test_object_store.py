@@ -161,7 +161,7 @@ def test_a_path_needs_the_client_and_says_what_to_install(store, files, monkeypa
 def test_an_http_server_gives_files_that_are_named(store):
     url = store.put_public("public/a.csv", b"a,b\n1,x\n")
     assert rows_of(csv_source(url, options=CsvOptions(header=True))[0]) == [{"a": 1, "b": "x"}]
-    with pytest.raises(PlanError, match="does not say what files it has; name them one by one"):
+    with pytest.raises(PlanError, match="does not say what files it has; name each file"):
         csv_source(url.replace("a.csv", "*.csv"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BUILD_SDIST = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
-#: what stands for the compiler: takes the object of the same name that is newer than its C, or makes one
+#: stand-in for the compiler: takes the object of the same name that is newer than its C, or makes one
 COMPILER = """#!/bin/sh
 for word in "$@"; do
     case "$word" in *.c) source="$word" ;; *.o) object="$word" ;; esac

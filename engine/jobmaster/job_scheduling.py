@@ -171,9 +171,11 @@ class JobScheduling:
         pool, scheduler = self._facts.pool, self._facts.scheduler
         for slot in pool.release_idle():
             self._out.append(Tell(slot.address, FreeSlot(slot.allocation_id)))
+        claimed = pool.claimed if self._slots_max else 0
         for region in scheduler.unasked:
-            if self._slots_max and pool.claimed + region.slot_count > self._slots_max:
+            if self._slots_max and claimed + region.slot_count > self._slots_max:
                 continue
+            claimed += region.slot_count
             request_id = pool.open_request(region.slot_count)
             scheduler.asks(region, request_id)
             self._request_slots(request_id, region.slot_count)

@@ -17,8 +17,10 @@ import os
 import re
 from typing import Final, NamedTuple
 
+from engine.formats.registry import format_of
+from engine.formats.source_format import Origin
 from engine.graph.plan import Source
-from engine.graph.source_spec import ArrowSource, FormatSource, PathSource, SinkSpec
+from engine.graph.source_spec import FormatSource, SinkSpec
 
 #: formats that are results of a program, and no data for others
 _OF_PROGRAM: Final = frozenset({"arrow", "handed", "stream", "discard"})
@@ -37,9 +39,7 @@ class Dataset(NamedTuple):
 def dataset_of(source: Source) -> Dataset | None:
     """Return the name of what a source reads, None for rows of a program."""
     spec = source.spec
-    if isinstance(spec, PathSource):
-        spec = spec.inner
-    if isinstance(spec, ArrowSource) and spec.inline is not None:
+    if format_of(spec).origin(spec) is Origin.PLAN:
         return None
     paths = spec.paths
     if isinstance(spec, FormatSource) and spec.format == "iceberg":

@@ -11,7 +11,7 @@ import random
 import pytest
 
 from tests.chaos.workload import JOB, RATE, expected_rows, rows_of, write_data
-from tests.ha.quorum import Quorum
+from tests.ha.quorum import started_quorum
 
 __all__ = ["IS_FULL", "IS_SHORT", "JOB", "RATE", "rows_of"]
 
@@ -55,9 +55,12 @@ def seed(request):
 @pytest.fixture
 def quorum(tmp_path):
     """Three servers of ZooKeeper of the test's own."""
-    folder = tmp_path / "quorum"
-    folder.mkdir()
-    made = Quorum(folder, 3)
-    made.start()
-    yield made
-    made.stop()
+    with started_quorum(tmp_path / "quorum", 3) as made:
+        yield made
+
+
+@pytest.fixture
+def small_quorum(tmp_path):
+    """One server, where its faults are not the test's."""
+    with started_quorum(tmp_path / "quorum", 1) as made:
+        yield made

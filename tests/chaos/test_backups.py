@@ -8,7 +8,7 @@ import pytest
 from tests.chaos.cluster import PATIENT, ChaosCluster
 from tests.chaos.guarded_cluster import GuardedCluster
 from tests.chaos.workload import JOB, RATE, expected_rows, rows_of, write_data
-from tests.ha.quorum import Quorum, needs_quorum
+from tests.ha.quorum import needs_quorum
 
 pytestmark = pytest.mark.processes
 
@@ -53,20 +53,12 @@ def test_one_job_manager(tmp_path, data):
         assert rows_of(out) == expected_rows(data)
 
 
-@pytest.fixture
-def quorum(tmp_path):
-    folder = tmp_path / "quorum"
-    folder.mkdir()
-    made = Quorum(folder, 1)
-    made.start()
-    yield made
-    made.stop()
-
-
 @needs_quorum
-def test_job_managers_of_a_quorum_under_another_name(tmp_path, data, quorum):
+def test_job_managers_of_a_quorum_under_another_name(tmp_path, data, small_quorum):
     out, file = tmp_path / "out", tmp_path / "a.backup"
-    with GuardedCluster(tmp_path / "cluster", quorum, job_managers=2, task_managers=1, points=(), **PATIENT) as cluster:
+    with GuardedCluster(
+        tmp_path / "cluster", small_quorum, job_managers=2, task_managers=1, points=(), **PATIENT
+    ) as cluster:
         job_id = backed_up(cluster, file, data, out, is_alone=False)
         shutil.rmtree(cluster.storage)
         config = cluster.folder / "conf" / "config.yaml"

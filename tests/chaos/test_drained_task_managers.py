@@ -7,7 +7,7 @@ import pytest
 from tests.chaos.cluster import PATIENT, ChaosCluster
 from tests.chaos.guarded_cluster import GuardedCluster
 from tests.chaos.workload import JOB, RATE, expected_rows, rows_of, write_data
-from tests.ha.quorum import Quorum, needs_quorum
+from tests.ha.quorum import needs_quorum
 
 pytestmark = pytest.mark.processes
 
@@ -83,19 +83,11 @@ def test_one_that_is_stopped_ends_within_its_time_and_its_tasks_run_elsewhere(tm
         assert rows_of(tmp_path / "out") == expected_rows(data)
 
 
-@pytest.fixture
-def quorum(tmp_path):
-    folder = tmp_path / "quorum"
-    folder.mkdir()
-    made = Quorum(folder, 1)
-    made.start()
-    yield made
-    made.stop()
-
-
 @needs_quorum
-def test_what_is_draining_stays_draining_under_the_next_leader(tmp_path, data, quorum):
-    with GuardedCluster(tmp_path / "cluster", quorum, job_managers=2, task_managers=2, points=(), **PATIENT) as cluster:
+def test_what_is_draining_stays_draining_under_the_next_leader(tmp_path, data, small_quorum):
+    with GuardedCluster(
+        tmp_path / "cluster", small_quorum, job_managers=2, task_managers=2, points=(), **PATIENT
+    ) as cluster:
         job = cluster.submit(JOB, data, tmp_path / "out", RATE // 2)
         job_id = job.job_id()
         drained = one_with_tasks(cluster)

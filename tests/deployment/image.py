@@ -27,7 +27,7 @@ from pathlib import Path
 import psutil
 
 _IGNORED = {"EXPOSE", "STOPSIGNAL", "LABEL"}
-#: what pip needs to know of this machine's registry, in place of what a Docker daemon's settings would say
+#: settings of pip for the registry that is reached from here, in place of those of a Docker daemon
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _IN_NAMESPACES = ("unshare", "--mount", "--pid", "--fork")
 

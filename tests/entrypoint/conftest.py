@@ -19,7 +19,7 @@ from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials
 from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
-from tests.ha.quorum import free_port
+from tests.ha.quorum import free_port, started_quorum
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0
@@ -121,3 +121,10 @@ def installation(tmp_path):
     made = Installation(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def quorum(tmp_path):
+    """One server of ZooKeeper of the test's own."""
+    with started_quorum(tmp_path / "quorum", 1) as made:
+        yield made

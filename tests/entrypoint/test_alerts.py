@@ -15,7 +15,7 @@ from engine.rpc.credentials import AUTHORIZATION, Credentials
 from tests.entrypoint.conftest import ROOT, until
 from tests.entrypoint.monitoring import RULES, Prometheus, needs_prometheus
 from tests.entrypoint.test_mixed_versions import OTHER
-from tests.ha.quorum import Quorum, free_ports, needs_quorum
+from tests.ha.quorum import free_ports, needs_quorum
 
 pytestmark = pytest.mark.processes
 
@@ -40,16 +40,6 @@ def sooner(rules):
         assert rules.count(text) == 1, text
         rules = rules.replace(text, other)
     return re.sub(r"for: \w+", "for: 0s", rules)
-
-
-@pytest.fixture
-def quorum(tmp_path):
-    folder = tmp_path / "quorum"
-    folder.mkdir()
-    made = Quorum(folder, 1)
-    made.start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

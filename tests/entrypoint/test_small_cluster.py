@@ -7,19 +7,9 @@ import pytest
 
 from tests.chaos.guarded_cluster import GuardedCluster
 from tests.chaos.workload import JOB, RATE, expected_rows, rows_of, write_data
-from tests.ha.quorum import Quorum, needs_quorum
+from tests.ha.quorum import needs_quorum
 
 pytestmark = [needs_quorum, pytest.mark.quick]
-
-
-@pytest.fixture
-def quorum(tmp_path):
-    folder = tmp_path / "quorum"
-    folder.mkdir()
-    made = Quorum(folder, 1)
-    made.start()
-    yield made
-    made.stop()
 
 
 def test_a_job_goes_on_when_the_leader_is_killed(tmp_path, quorum):

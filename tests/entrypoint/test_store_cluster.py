@@ -10,22 +10,12 @@ from engine.storage.file_systems import file_system_of
 from engine.storage.store_client import use_store_settings
 from tests.chaos.guarded_cluster import GuardedCluster
 from tests.chaos.workload import JOB, RATE, expected_rows, rows_of, write_data
-from tests.ha.quorum import Quorum, needs_quorum
+from tests.ha.quorum import needs_quorum
 from tests.storage.moto_server import KEYS, running
 from tests.storage.store_proxy import Proxy
 
 pytestmark = [needs_quorum, pytest.mark.processes]
 PREFIX = "s3://drey-ha/state"
-
-
-@pytest.fixture
-def quorum(tmp_path):
-    folder = tmp_path / "quorum"
-    folder.mkdir()
-    made = Quorum(folder, 1)
-    made.start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,15 @@ class Quorum:
         """Return the process of a server."""
         mine = f"{self.folder}/data/{number}/zoo.cfg"
         return next(pid for pid in self.pids() if mine in Path(f"/proc/{pid}/cmdline").read_text())
+
+
+@contextmanager
+def started_quorum(folder: Path, servers: int) -> Iterator[Quorum]:
+    """Start servers in a new folder, and stop them."""
+    folder.mkdir()
+    made = Quorum(folder, servers)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()

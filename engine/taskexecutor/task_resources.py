@@ -56,6 +56,7 @@ from engine.memory.worker_budget import WorkerBudget
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
 from engine.taskexecutor.task import Invokable
+from engine.taskexecutor.task_threads import TaskThreads
 
 if TYPE_CHECKING:
     from engine.transport.data_plane import DataPlaneSettings
@@ -112,6 +113,7 @@ class ProcessResources:
 
             segments = self.sizes.network_segments_max  # memory is mapped when it is needed
             plane = DataPlane(partition_manager, data_plane)
+        self._helpers = TaskThreads()
         self._services = TaskServices(
             resource_id=resource_id,
             clock=clock,
@@ -128,6 +130,7 @@ class ProcessResources:
                 configured_worker_user(configuration),
             ),
             module_store=module_store,
+            new_thread=self._helpers.thread,
             data_plane=plane,
         )
         if plane is not None:
@@ -207,6 +210,7 @@ class ProcessResources:
             _log.error("managed memory: %s", leak)
         steps = (
             services.function_runner.close,
+            self._helpers.close,
             *(() if services.data_plane is None else (services.data_plane.close,)),
             services.partition_manager.close,
             services.output_flusher.close,

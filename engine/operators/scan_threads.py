@@ -99,7 +99,7 @@ class _Turns:
 
 
 class _Reading:
-    """What one thread reads: batches, with the number of their split."""
+    """The batches that one thread reads, with the number of their split."""
 
     def __init__(self, turns: _Turns, reader: ApartReader) -> None:
         self._turns = turns

@@ -72,7 +72,7 @@ class TaskServices(msgspec.Struct, frozen=True):
     shared_builds: SharedBuilds = msgspec.field(default_factory=SharedBuilds)
     filter_registry: FilterRegistry = msgspec.field(default_factory=FilterRegistry)
     split_queues: SplitQueues = msgspec.field(default_factory=SplitQueues)
-    #: makes a thread that works for a task, of a name
+    #: function that returns a thread for work of a task, with a name
     new_thread: Callable[[Callable[[], None], str], HelperThread] = _new_thread
     #: None where there is one TaskExecutor only
     data_plane: DataPlane | None = None

@@ -16,6 +16,7 @@ vertex_sections.py  what it says of each vertex
 page_view.py        where it is shown, and what is open on it
 plan_drawing.py     the plan as a drawing
 timeline.py         attempts over time
+memory_drawing.py   memory and spill over time
 
 Everything is a pure function of plain data: it asks no component, and a page says the same wherever it is made.
 """

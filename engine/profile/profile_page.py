@@ -14,6 +14,7 @@ from __future__ import annotations
 import html
 
 from engine.profile.job_profile import JobProfile
+from engine.profile.memory_drawing import STYLE, memory_drawing
 from engine.profile.page_view import View
 from engine.profile.plan_drawing import plan_drawing
 from engine.profile.timeline import timeline
@@ -53,6 +54,7 @@ svg .label { paint-order: stroke; stroke: var(--back); stroke-width: 3px; }
   .card { flex: 1 1 40%; } h1 { font-size: 19px; } }
 @media print { .scroll { overflow: visible; } }
 """.strip()
+    + STYLE
     + "".join(
         f"\n.p-{name} {{ background: var(--p-{name}); }} svg.time rect.p-{name} {{ fill: var(--p-{name}); }}"
         for name in (
@@ -108,6 +110,7 @@ def profile_page(job: JobProfile, view: View = _ALONE) -> ProfilePage:
         ),
         plan_drawing(job),
         _section("Time", timeline(job)),
+        _section("Memory and spill", memory_drawing(job)),
         _section("Decided while it ran", _decisions(job)),
         tag("h2", "Vertices"),
         vertices_table(job, view),

@@ -5,6 +5,8 @@ GET /overview/events                the same as it changes (overview_feed.py)
 GET /jobs/{job_id}/page             a job (engine.profile)
 GET /jobs/{job_id}/log-files        the log files of its attempts
 GET /taskmanagers/{taskmanager_id}/page, /jobmanager/page      a process (process_pages.py)
+GET /taskmanagers/{taskmanager_id}/flame-graph, /jobmanager/flame-graph   ?seconds=5: what its time goes into
+                                    (flame_graph_page.py); with ?format=folded as text
 
 A page of something that still changes reloads itself every few seconds; the overview has a script of its own, by its
 hash, that needs no reload (overview_script.py). Errors are pages as well.
@@ -16,9 +18,12 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
+from engine.gateways.insight import SampleStacks, StackSample
+from engine.insight.stack_sampler import SECONDS_MAX
 from engine.profile.page_view import View
 from engine.profile.profile_making import profile_of
 from engine.profile.profile_page import profile_page
+from engine.rest.flame_graph_page import flame_graph_page, folded_text
 from engine.rest.job_details import job_details
 from engine.rest.job_log_routes import job_log_files
 from engine.rest.overview_feed import EVENT_STREAM, OverviewFeed
@@ -27,9 +32,12 @@ from engine.rest.overview_query import OverviewQuery
 from engine.rest.overview_script import SCRIPT_HASH
 from engine.rest.process_pages import job_manager_page, log_files_page, task_manager_page
 from engine.rest.services import RestServices, explained, job_id_of, number_of
+from engine.rest.taskmanager_routes import find_task_executor, insight_gateway
 from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, HttpResponse, Route
 from engine.shown_pages import link, page, tag
 
+#: seconds that a flame graph takes, and that the process has beside them
+_FLAMES_S, _FLAMES_BESIDE_S = 5.0, 20.0
 _VERTICES_MAX = 1_000_000
 #: headers that forbid the page to load anything else
 _HEADERS = {
@@ -80,17 +88,43 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
     async def job_manager(_: HttpRequest) -> HttpResponse:
         return _html(await job_manager_page(services))
 
+    async def task_manager_flames(request: HttpRequest) -> HttpResponse:
+        executor = await find_task_executor(services, request.variables["taskmanager_id"])
+        seconds = _seconds(request)
+        sample = await insight_gateway(services, executor).ask(SampleStacks(seconds), seconds + _FLAMES_BESIDE_S)
+        path = f"/taskmanagers/{executor.resource_id}"
+        return _flames(request, f"TaskManager {executor.resource_id.value[:8]}", path, sample)
+
+    async def job_manager_flames(request: HttpRequest) -> HttpResponse:
+        name = "history server" if services.is_history else "JobManager"
+        return _flames(request, name, "/jobmanager", await services.stacks.sample(_seconds(request)))
+
     pages: tuple[tuple[str, Handler], ...] = (
         ("/", overview),
         ("/jobs/{job_id}/page", job),
         ("/jobs/{job_id}/log-files", log_files),
         ("/taskmanagers/{taskmanager_id}/page", task_manager),
         ("/jobmanager/page", job_manager),
+        ("/taskmanagers/{taskmanager_id}/flame-graph", task_manager_flames),
+        ("/jobmanager/flame-graph", job_manager_flames),
     )
     return (
         *(Route("GET", path, _with_error_page(handler), Access.OPEN_GET) for path, handler in pages),
         Route("GET", "/overview/events", events, Access.OPEN_GET),
     )
+
+
+def _seconds(request: HttpRequest) -> float:
+    return max(0.1, number_of(request, "seconds", _FLAMES_S, SECONDS_MAX))
+
+
+def _flames(request: HttpRequest, name: str, path: str, sample: StackSample) -> HttpResponse:
+    form = request.query.get("format", "html")
+    if form not in ("html", "folded"):
+        raise HttpError(400, f"format {form[:20]!r}: choose html or folded")
+    if form == "folded":
+        return HttpResponse(body=folded_text(sample).encode(), content_type="text/plain; charset=utf-8")
+    return _html(flame_graph_page(name, path, sample))
 
 
 def _html(content: str, status: int = 200, headers: Mapping[str, str] = _HEADERS) -> HttpResponse:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from engine.gateways.memory_use import MemoryPoint
 from engine.profile.job_profile import JobProfile
 from engine.shown_pages import Html, join, scrolled, tag
@@ -24,6 +26,8 @@ from engine.shown_sizes import size_text
 _LEFT, _WIDTH, _TOP, _GAP = 70, 970, 18, 16
 _MEMORY_HEIGHT, _SPILL_HEIGHT = 110, 50
 _TICKS: Final = 5
+#: time between the first reports of a TaskManager
+_INTERVAL_MS: Final = 200
 #: parts of memory by the field of a point, from the lowest: what they are called
 _PARTS: Final = {"managed_bytes": "managed", "arrow_bytes": "Arrow", "network_bytes": "network"}
 #: rules of the drawing and its legend
@@ -53,6 +57,9 @@ class Frame(NamedTuple):
 def memory_drawing(job: JobProfile) -> Html:
     """Return the drawing with its legend; nothing for a job that ended before anything was known."""
     points = job.memory
+    if points:  # the first one has an interval before it, too
+        first = msgspec.structs.replace(points[0], time_ms=max(0, points[0].time_ms - _INTERVAL_MS))
+        points = (first, *points)
     if not points or not job.duration_ms or not max(each.resident_bytes for each in points):
         return Html("")
     spilled = points[-1].spilled_bytes
@@ -132,8 +139,8 @@ def _areas(points: Sequence[MemoryPoint], frame: Frame) -> list[Html]:
     """Return the parts of memory as areas that lie on each other: the highest, which has all below it, first."""
     drawn, names = [], list(_PARTS)
     while names:
-        tops = [(each.time_ms, sum(getattr(each, name) for name in names)) for each in points]
-        if any(top for _, top in tops):
+        if any(getattr(each, names[-1]) for each in points):
+            tops = [(each.time_ms, sum(getattr(each, name) for name in names)) for each in points]
             drawn.append(tag("path", d=_closed(tops, frame), class_=names[-1].removesuffix("_bytes")))
         names.pop()
     return drawn

@@ -36,8 +36,8 @@ def paths(text):
 
 def test_the_line_is_all_memory_and_the_areas_lie_on_each_other():
     lines = paths(drawn(*POINTS))
-    assert lines["resident"] == [(264.0, 84.0), (652.0, 18.0), (1040.0, 40.0)]
-    height = {kind: [round(128 - y, 1) for _, y in lines[kind]][1:-1] for kind in ("managed", "arrow", "network")}
+    assert lines["resident"] == [(244.6, 84.0), (264.0, 84.0), (652.0, 18.0), (1040.0, 40.0)]
+    height = {kind: [round(128 - y, 1) for _, y in lines[kind]][2:-1] for kind in ("managed", "arrow", "network")}
     assert height["managed"] == [11.0, 55.0, 55.0]
     assert height["arrow"] == [16.5, 60.5, 55.0], "on the managed memory"
     assert height["network"] == [16.5, 71.5, 66.0]
@@ -54,10 +54,10 @@ def test_the_legend_tells_peaks_and_the_largest_of_several_processes():
 def test_what_there_is_none_of_is_not_drawn():
     assert drawn() == "" and drawn(MemoryPoint(5)) == ""
     text = drawn(MemoryPoint(5_000, 100, 50), MemoryPoint(9_000, 100, 0))
-    assert "spilled" not in text.partition("aria-label")[0] and "Arrow" not in text and "network" not in text
+    assert text.count("spilled") == 2 and "Arrow" not in text and "network" not in text
 
 
-@pytest.mark.parametrize("managed", ["8mb", "64mb"])
+@pytest.mark.parametrize("managed", ["8mb", "256mb"])
 def test_a_real_job_has_its_memory_and_spill_over_time(managed):
     numbers = pa.table({"n": [number * 7_919 % 1_000_003 for number in range(400_000)], "text": ["x" * 30] * 400_000})
     with Environment(config={"parallelism.default": 1, "taskmanager.memory.managed.size": managed}) as env:

@@ -1,6 +1,6 @@
 """MemoryHistory: the memory that a job's TaskManagers use over its time, and what it has spilled. Pure.
 
-    noted(memory of one TaskManager, bytes spilled since) ─► most of each TaskManager within an interval
+    noted(memory of one TaskManager) ─► most of each within an interval; one that reports late has its last report
     the interval is over ─► one point: the sums over TaskManagers
     _POINTS_MAX points   ─► two become one, and the interval is twice as long
 
@@ -22,6 +22,7 @@ from engine.ids import ResourceId
 _POINTS_MAX: Final = 240
 #: first interval, which is that of reports
 _INTERVAL_MS: Final = 200
+_SILENT_MS: Final = 1000
 _MEMORY: Final = ("resident_bytes", "managed_bytes", "arrow_bytes", "network_bytes")
 
 
@@ -35,7 +36,14 @@ class MemoryHistory:
         self._end_ms: int | None = None
         #: most of each TaskManager within the interval
         self._most: dict[ResourceId, MemoryInUse] = {}
+        #: last report of each TaskManager, and its time
+        self._last: dict[ResourceId, tuple[MemoryInUse, int]] = {}
         self._spilled_bytes = 0
+
+    @property
+    def _silent_ms(self) -> int:
+        """Time without a report after which a TaskManager counts no more: it has no task of the job."""
+        return max(_SILENT_MS, 2 * self._interval_ms)
 
     def spilled(self, more_bytes: int) -> None:
         """Count bytes that an attempt has spilled since its last report."""
@@ -49,6 +57,9 @@ class MemoryHistory:
             self._close(self._end_ms)
             passed = (now_ms - self._end_ms) // self._interval_ms + 1
             self._end_ms += passed * self._interval_ms
+            self._last = {id_: last for id_, last in self._last.items() if now_ms - last[1] < self._silent_ms}
+            self._most = {id_: memory for id_, (memory, _) in self._last.items()}
+        self._last[memory.task_manager] = memory, now_ms
         known = self._most.get(memory.task_manager)
         self._most[memory.task_manager] = memory if known is None else _larger(known, memory)
 
@@ -58,7 +69,6 @@ class MemoryHistory:
 
     def _close(self, end_ms: int) -> None:
         self._points.append(self._point(end_ms))
-        self._most.clear()
         if len(self._points) >= _POINTS_MAX:
             self._points = [_joined(*pair) for pair in zip(self._points[::2], self._points[1::2], strict=True)]
             self._interval_ms *= 2

@@ -33,7 +33,6 @@ _STYLE = """
 .flame text { fill: #16181d; font-size: 11px; }
 .flame .engine rect { fill: var(--f-engine); } .flame .root rect { fill: var(--f-root); }
 :root { --f-engine: #fbbf6b; --f-other: #8fd3b6; --f-root: #c9ced8; }
-@media (max-width: 600px) { body { padding: 12px; } }
 """.strip()
 
 
@@ -57,6 +56,11 @@ def flame_graph_page(name: str, path: str, sample: StackSample) -> Html:
         tag("div", f"{sample.seconds:.1f} s, by {sample.taken_by}", *again, class_="quiet"),
         *_notes(sample),
         tag("h2", "On a processor"),
+        tag(
+            "p",
+            f"All threads together: {_time(sum(each for _, each in busy))} of {sample.seconds:.1f} s.",
+            class_="quiet",
+        ),
         flame_graph(busy, "time on processors") if busy else tag("p", "Nothing ran.", class_="quiet"),
         _hottest(busy) if busy else "",
         tag("details", tag("summary", "Waiting"), flame_graph(waiting, "time that threads waited")) if waiting else "",

@@ -132,10 +132,10 @@ def _process_page(
         cards(numbers),
         tag("h2", "Log files"),
         logs,
-        *further,
         tag("h2", "Threads"),
         tag("p", link(f"{path}/flame-graph", "flame graph of the next 5 s"), ": what their time goes into"),
         *listed,
+        *further,
     )
 
 

@@ -53,7 +53,7 @@ svg rect.rail { fill: var(--line); } svg rect.part { fill: var(--mark); } svg g.
   stroke: var(--mark); stroke-width: 4; } svg path.tick { stroke: var(--line); } svg.time rect { stroke: none; }
 svg.time rect.failed { fill: none; stroke: var(--bad); stroke-width: 2.5; }
 svg .label { paint-order: stroke; stroke: var(--back); stroke-width: 3px; }
-svg.time, svg.memory { height: auto; min-width: 1042px; width: 100%; }
+svg.time, svg.memory { height: auto; min-width: 900px; width: 100%; }
 .parts { display: flex; height: 14px; margin: 8px 0; border-radius: 4px; overflow: hidden; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; margin: 0 0 8px; padding: 0; }
 .legend i { border-radius: 2px; display: inline-block; height: 11px; margin-right: 6px; width: 11px; }

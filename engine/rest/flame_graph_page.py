@@ -27,6 +27,8 @@ _ROW: Final = 18
 #: share of the whole below which a frame is not drawn, in per cent, and rows that are drawn
 _SEEN, _ROWS_MAX = 0.15, 60
 _LISTED: Final = 15
+#: begin of every thread, which is not drawn
+_BEGINNINGS: Final = "Thread._bootstrap"
 _STYLE = """
 .flame svg { display: inline; } .flame > svg { display: block; min-width: 700px; }
 .flame rect { fill: var(--f-other); stroke: var(--back); stroke-width: 1; }
@@ -90,6 +92,8 @@ def flame_graph(stacks: Iterable[tuple[tuple[str, ...], int]], label: str) -> Ht
         root.time_us += time_us
         at = root
         for name in frames:
+            if name.startswith(_BEGINNINGS):
+                continue
             at = at.calls.setdefault(name, Frame(name, calls={}))
             at.time_us += time_us
     drawn, rows = _drawn(root)

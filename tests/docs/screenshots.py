@@ -27,10 +27,10 @@ from tests.rest.browser import Page, browser_page
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pages" / "operating" / "pictures"
 #: jobs whose pages are shown, by the name of the picture, with the height that is shown
-CAUSES = {"skewed-key": ("skew", 830), "slow-function": ("slow function", 560), "spilled-rows": ("spilling", 1010)}
+CAUSES = {"skewed-key": ("skew", 940), "slow-function": ("slow function", 680), "spilled-rows": ("spilling", 1080)}
 NAMES = (*CAUSES, "overview", "flame-graph")
 BYTES_MAX = 60 << 10
-_WIDTH, _QUALITY = 1100, 60
+_WIDTH, _QUALITY = 1100, 45
 _SCRIPT = """
 import sys
 import pyarrow as pa
@@ -66,6 +66,7 @@ async def picture(page: Page, address: str, path: Path, height: int) -> Seen:
         "Emulation.setDeviceMetricsOverride", width=_WIDTH, height=height, deviceScaleFactor=1, mobile=False
     )
     await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    await page.call("Emulation.setScrollbarsHidden", hidden=True)
     await page.go(address)
     clip = {"x": 0, "y": 0, "width": _WIDTH, "height": height, "scale": 1}
     shot = await page.call("Page.captureScreenshot", format="webp", quality=_QUALITY, clip=clip)
@@ -88,9 +89,9 @@ async def _of_cluster(cluster: ChaosCluster, folder: Path) -> dict[str, Seen]:
     manager = cluster.get("/taskmanagers")["taskmanagers"][0]["id"]
     async with browser_page() as page:
         return {
-            "overview": await picture(page, at, folder / "overview.webp", 700),
+            "overview": await picture(page, at, folder / "overview.webp", 720),
             "flame-graph": await picture(
-                page, f"{at}/taskmanagers/{manager}/flame-graph?seconds=2", folder / "flame-graph.webp", 640
+                page, f"{at}/taskmanagers/{manager}/flame-graph?seconds=2", folder / "flame-graph.webp", 580
             ),
         }
 

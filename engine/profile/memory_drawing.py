@@ -1,6 +1,6 @@
 """Memory and spill over time, as a drawing (SVG): of all TaskManagers of the job together.
 
-    1.2 GB ┤      ╭──╮        line: all of the processes       areas: managed, Arrow, network memory, one on another
+    1.2 GB ┤      ╭──╮        line: all of the processes       areas: pages, memory of Arrow, network buffers, stacked
            │  ▄▄▄▄████▄▄
     8.0 GB ┤           ▄██    area below: bytes spilled so far
            └──────────────────  the same time as that of attempts

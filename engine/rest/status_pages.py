@@ -23,6 +23,7 @@ from functools import partial
 from engine.config.options import WEB_CANCEL
 from engine.errors import LogNotFoundError
 from engine.gateways.insight import SampleStacks, StackSample
+from engine.gateways.job_details import JobDetails
 from engine.graph.job_graph import USER_KEY
 from engine.ids import JobId
 from engine.insight.stack_sampler import SECONDS_MAX
@@ -90,18 +91,12 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
         opened = vertex if vertex >= 0 else None
         refreshes = request.query.get("refresh") != "off"
         log, end = await _log_end(services, request, details.job_id)
-        may = not services.is_history and _may_cancel(request.principal, details.configuration.get(USER_KEY, ""))
+        may = not services.is_history and _may_cancel(services, request.principal, details)
         view = View(f"/jobs/{details.job_id}", not services.is_history, opened, refreshes, log, end, may)
         now_ms = services.clock.wall_ms()
         # Of a hundred thousand subtasks it takes seconds, in which this process has more to do.
         content = await asyncio.to_thread(lambda: profile_page(profile_of(details, now_ms), view))
         return _html(content, headers=_CANCEL_HEADERS if may else _HEADERS)
-
-    def _may_cancel(principal: Principal, owner: str) -> bool:
-        if services.configuration.get(WEB_CANCEL):
-            return not principal.name or principal.role > Role.READ
-        is_own = principal.role is Role.SUBMIT and principal.name == owner
-        return bool(principal.name) and (principal.role is Role.ADMIN or is_own)
 
     async def log_files(request: HttpRequest) -> HttpResponse:
         job_id = job_id_of(request)
@@ -112,6 +107,31 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
 
     async def job_manager(_: HttpRequest) -> HttpResponse:
         return _html(await job_manager_page(services))
+
+    pages: tuple[tuple[str, Handler], ...] = (
+        ("/", overview),
+        ("/jobs/{job_id}/page", job),
+        ("/jobs/{job_id}/log-files", log_files),
+        ("/taskmanagers/{taskmanager_id}/page", task_manager),
+        ("/jobmanager/page", job_manager),
+        *_flame_pages(services),
+    )
+    return (
+        *(Route("GET", path, _with_error_page(handler), Access.OPEN_GET) for path, handler in pages),
+        Route("GET", "/overview/events", events, Access.OPEN_GET),
+    )
+
+
+def _may_cancel(services: RestServices, principal: Principal, job: JobDetails) -> bool:
+    """Whether a person may cancel a job from its page."""
+    if services.configuration.get(WEB_CANCEL):
+        return not principal.name or principal.role > Role.READ
+    is_own = principal.role is Role.SUBMIT and principal.name == job.configuration.get(USER_KEY)
+    return bool(principal.name) and (principal.role is Role.ADMIN or is_own)
+
+
+def _flame_pages(services: RestServices) -> tuple[tuple[str, Handler], ...]:
+    """Return the handlers of flame graphs by path."""
 
     async def task_manager_flames(request: HttpRequest) -> HttpResponse:
         executor = await find_task_executor(services, request.variables["taskmanager_id"])
@@ -124,18 +144,9 @@ def status_page_routes(services: RestServices) -> tuple[Route, ...]:
         name = "history server" if services.is_history else "JobManager"
         return _flames(request, name, "/jobmanager", await services.stacks.sample(_seconds(request)))
 
-    pages: tuple[tuple[str, Handler], ...] = (
-        ("/", overview),
-        ("/jobs/{job_id}/page", job),
-        ("/jobs/{job_id}/log-files", log_files),
-        ("/taskmanagers/{taskmanager_id}/page", task_manager),
-        ("/jobmanager/page", job_manager),
+    return (
         ("/taskmanagers/{taskmanager_id}/flame-graph", task_manager_flames),
         ("/jobmanager/flame-graph", job_manager_flames),
-    )
-    return (
-        *(Route("GET", path, _with_error_page(handler), Access.OPEN_GET) for path, handler in pages),
-        Route("GET", "/overview/events", events, Access.OPEN_GET),
     )
 
 

@@ -30,6 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+import psutil
 import pyarrow as pa
 
 from engine.clock import Clock
@@ -41,6 +42,7 @@ from engine.exchange.partition_folders import PartitionFolders
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.worker_user import configured_worker_user
+from engine.gateways.memory_use import MemoryInUse
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.iomanager.disk_use import disk_bytes
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_process = psutil.Process()
 _managers_lock = threading.Lock()
 #: memory managers by process, since a fork has its parent's: one of each configuration whose cluster is open; guarded
 #: by: _managers_lock
@@ -188,6 +191,17 @@ class ProcessResources:
         if self._services.module_store is not None:
             self._services.module_store.release_job(job_id)
         self._services.io_manager.release_job(job_id.value)
+
+    def memory_in_use(self, resource_id: ResourceId) -> MemoryInUse:
+        """Return the memory of this process now."""
+        pages, network = self._services.memory_manager, self._services.network_pool
+        return MemoryInUse(
+            resource_id,
+            _process.memory_info().rss,
+            pages.pages_used * pages.page_size,
+            pa.total_allocated_bytes(),
+            network.in_use * network.segment_size,
+        )
 
     def metrics(self) -> dict[str, float]:
         """Return the memory in use by kind, and bytes spilled by operators that are at work, for metrics."""

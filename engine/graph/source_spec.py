@@ -217,7 +217,7 @@ class SourceStatistics(msgspec.Struct, frozen=True):
 
 
 class SinkSpec(msgspec.Struct, frozen=True):
-    """A sink: ``path`` is a folder in which rows are written.
+    """A sink: ``path`` is a folder in which rows are written, or the one file of them.
 
     ``format``: csv parquet records text json ipc ipc_stream orc; arrow and stream for results of the client, discard
     for none.
@@ -244,5 +244,7 @@ class SinkSpec(msgspec.Struct, frozen=True):
     schema_mode: str = "strict"
     #: columns of texts, and the types as which readers take them, as an Arrow IPC schema; b"": any text
     text_types_ipc: bytes = b""
+    #: True if ``path`` is a file, which one subtask writes
+    is_single_file: bool = False
     #: options of the format and of its target, as JSON that the format's entry reads; no secret is in it
     options: str = ""

@@ -91,6 +91,9 @@ class SourceCalls(ABC):
         Without ``schema`` types come from a sample, which ``explain`` shows. A column whose digits would be lost in a
         number (007, ids beyond int64) stays text. Without ``header`` columns are called column_0, column_1 and so on,
         and so is one without a name in a header. Headers of several files may have the columns in any order.
+        ``infer_rows``: so many first rows decide instead, 0: all columns are texts. ``true_values``,
+        ``false_values``: texts that are true and false, beside true and false. ``ragged_rows``: records with too few
+        fields have nulls ("fill"), fields beyond the last column are left out ("cut"), or both ("fit").
         ``skip_rows``: lines of each file before that; ``comment="#"``: lines that begin so are left out.
 
         An unquoted empty field is null, a quoted one the empty string; ``null_values``: other texts that are null, or
@@ -111,8 +114,8 @@ class SourceCalls(ABC):
         ``storage_options``, on any source of files: what opens the bucket of an object store, by the names of obstore
         and Polars, such as {"endpoint_url": ..., "region": ...}; it stays in this process, and is in no plan.
 
-        ``options``: ``skip_rows comment date_format decimal thousands bad_rows_path encoding compression partitioning
-        file_name_column rate_limit storage_options``.
+        ``options``: ``skip_rows comment date_format decimal thousands true_values false_values ragged_rows infer_rows
+        bad_rows_path encoding compression partitioning file_name_column rate_limit storage_options``.
         """
         rest: dict[str, Any] = dict(options)
         in_paths = PathOptions(rest.pop("partitioning", None), rest.pop("file_name_column", None))

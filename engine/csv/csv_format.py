@@ -40,6 +40,10 @@ class CsvFormat(SourceFormat[CsvSource]):
         "thousands": "what stands between groups of three digits",
         "skip_rows": "lines of each file that are passed over, before the header",
         "comment": "what lines begin with that are left out",
+        "true_values": "texts that are true, beside true, True and TRUE",
+        "false_values": "texts that are false, beside false, False and FALSE",
+        "ragged_rows": "what becomes of records with other numbers of fields: fail, fill, cut, or fit (both)",
+        "infer_rows": "first rows from which types are inferred; 0: all columns are texts",
         "date_format": "format of dates and times, of all columns or by column",
     }
     takes_schema = True

@@ -102,7 +102,7 @@ def checked_style(options: CsvWriteOptions, delimiter: str) -> CsvStyle:
         is_left_out = value is None and name in ("date_format", "timestamp_format", "encoding")
         if not isinstance(value, str) and not is_left_out:
             raise ConfigurationError(f"write_csv: {name}={value!r}: must be a text")
-    style = CsvStyle(**{name: value or "" for name, value in options.items()})
+    style = CsvStyle(**{name: str(value or "") for name, value in options.items()})
     if style.decimal not in tuple(_MARKS):
         raise ConfigurationError(f"write_csv: decimal={style.decimal!r}: choose '.' or ','")
     if style.decimal == delimiter:

@@ -71,6 +71,13 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     #: formats of dates and times, by column; ``date_format`` is that of all others
     date_formats: dict[str, str] = {}
     date_format: str = ""
+    #: texts that are true and false, beside true, True and TRUE, false, False and FALSE
+    true_values: tuple[str, ...] = ()
+    false_values: tuple[str, ...] = ()
+    #: records with other numbers of fields: fail, fill, cut, or fit
+    ragged_rows: str = "fail"
+    #: first rows from which types are inferred; -1: a sample
+    infer_rows: int = -1
     #: columns that each file must have; its header may have others. (): exactly those of ``file_schema_ipc``
     named: tuple[str, ...] = ()
 

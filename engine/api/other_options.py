@@ -122,7 +122,13 @@ OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "read_json": _OF_JSON,
     "read_text": _OF_FILES | _by_name(("encoding charset", _NO_ENCODING)),
     **{f"read_{kind}": _OF_FILES for kind in ("parquet", "ipc", "orc", "avro", "records")},
-    **{f"write_{kind}": _OF_OUTPUTS for kind in ("json", "text", "parquet", "ipc", "orc")},
+    **{f"write_{kind}": _OF_OUTPUTS for kind in ("json", "text", "parquet", "ipc", "orc", "excel")},
+    "read_excel": _OF_FILES
+    | _by_name(
+        ("sheet_name sheet_id sheet_index", "sheet=, a name, or a number from 1 on"),
+        ("has_header", "header="),
+        ("header_row skiprows skip", "skip_rows="),
+    ),
     "write_csv": _OF_CSV_OUTPUTS,
     "write_records": _by_name(("partition_by sort_by", "sort(by), or write_parquet")),
     "sort": _by_name(

@@ -1,6 +1,6 @@
 """The calls of DataSet that write files and tables, in the next ``env.execute()``; ``merge_into`` at once.
 
-    write_csv write_parquet write_records write_text write_json write_ipc write_orc write_database write
+    write_csv write_parquet write_records write_text write_json write_ipc write_orc write_excel write_database write
     write_delta write_iceberg merge_into
 
 Held by: tests/integration/test_sinks.py
@@ -189,6 +189,26 @@ class OutputCalls(Calls):
         ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
         self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression), options)
+
+    def write_excel(
+        self,
+        path: PathLike,
+        sheet: str = "Sheet1",
+        overwrite: bool = False,
+        *,
+        header: bool = True,
+        **options: Unpack[SinkOptions],
+    ) -> None:
+        """Write a file of Excel (the extra ``excel``) when ``env.execute()`` runs: one sheet, one file.
+
+        Numbers, truths, dates and times are what they are in Excel; a null is an empty cell. What Excel does not keep
+        fails the job: more than 2**53, days before 1900, more than 1,048,576 rows; fractions of a second have three
+        digits there. ``options`` as in ``write_csv``; with ``single_file=False`` or ``partition_by`` the path is a
+        folder of ``part-00000.xlsx`` and so on.
+        """
+        options.setdefault("single_file", not any(options.get(name) for name in ("partition_by", "target_file_size")))
+        place = local_path(path, "write_excel")
+        self._add_sink(SinkSpec("excel", place, overwrite, header, options=sheet), options)
 
     def write(
         self,

@@ -1,6 +1,7 @@
 """The calls of Environment that read: each makes a data set of one source.
 
-    read_csv read_parquet read_records read_text read_json read_ipc read_orc read_avro read    from_arrow from_rows
+    read_csv read_parquet read_records read_text read_json read_ipc read_orc read_avro read_excel read
+    from_arrow from_rows
 
 Files are looked at when a source is made: names, types, sizes and a sample; rows are read by the job.
 
@@ -258,6 +259,30 @@ class SourceCalls(ABC):
             PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options),
             rate_limit,
         )
+
+    def read_excel(
+        self,
+        path: Paths,
+        sheet: str | int = 1,
+        schema: pa.Schema | None = None,
+        *,
+        header: bool = True,
+        skip_rows: int = 0,
+        file_name_column: str | None = None,
+        rate_limit: float | None = None,
+        storage_options: StorageOptions = None,
+    ) -> DataSet:
+        """Read a sheet of Excel or OpenDocument files (the extra ``excel``): a file, a folder, a glob, or a list.
+
+        ``sheet``: its name, or its number from 1 on. ``skip_rows``: rows above the header; without ``header`` columns
+        are called column_0, column_1 and so on. Without ``schema`` all cells decide the types: numbers that are all
+        whole are int64, numbers and texts in one column are text, with a warning. Empty cells are null; a cell that is
+        not of its type fails the job with its name, such as B7. A file is read by one subtask, and its cells are
+        Python objects on their way.
+        """
+        options = {"sheet": sheet, "header": header, "skip_rows": skip_rows}
+        in_paths = PathOptions(None, file_name_column, storage_options=storage_options)
+        return self._read("excel", path, in_paths, rate_limit, schema, options)
 
     def read(
         self,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 #: formats that have a call of their own, write_NAME
-CALLS: Final = frozenset({"csv", "parquet", "records", "text", "json", "ipc", "orc"})
+CALLS: Final = frozenset({"csv", "parquet", "records", "text", "json", "ipc", "orc", "excel"})
 
 
 class SinkWriter(Protocol):

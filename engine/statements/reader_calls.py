@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: calls of Environment that read files
 READERS: Final = tuple(
-    f"read_{kind}" for kind in ("csv", "parquet", "json", "text", "ipc", "orc", "avro", "records", "delta")
+    f"read_{kind}" for kind in ("csv", "parquet", "json", "text", "ipc", "orc", "avro", "records", "delta", "excel")
 )
 #: options that are folders or files
 _PATHS: Final = ("bad_rows_path",)

@@ -48,6 +48,7 @@ _OPTIONS: Final[dict[str, dict[str, str]]] = {
     },
     "parquet": {"compression": "compression", "compression_level": "compression_level"},
     **{name: {"compression": "compression"} for name in ("json", "ipc", "orc")},
+    "excel": {"sheet": "sheet", "header": "header"},
 }
 #: options that are true or false, and those that may be a number
 _FLAGS: Final = ("header", "overwrite", "single_file")

@@ -70,6 +70,8 @@ CONFINED = {
     "pyspark": frozenset({"spark", "dataframes", "targets"}),
     "numpy": frozenset[str](),
     "fastavro": frozenset({"connectors"}),
+    "python_calamine": frozenset({"connectors"}),
+    "xlsxwriter": frozenset({"connectors"}),
     "adbc_driver_manager": frozenset({"databases"}),
     "adbc_driver_postgresql": frozenset({"databases"}),
     "adbc_driver_sqlite": frozenset({"databases"}),

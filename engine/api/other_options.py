@@ -123,6 +123,7 @@ OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "read_text": _OF_FILES | _by_name(("encoding charset", _NO_ENCODING)),
     **{f"read_{kind}": _OF_FILES for kind in ("parquet", "ipc", "orc", "avro", "records")},
     **{f"write_{kind}": _OF_OUTPUTS for kind in ("json", "text", "parquet", "ipc", "orc", "excel")},
+    "read_fwf": _OF_FILES | _by_name(("skiprows header", "skip_rows="), ("na_values", "null_values=")),
     "read_excel": _OF_FILES
     | _by_name(
         ("sheet_name sheet_id sheet_index", "sheet=, a name, or a number from 1 on"),

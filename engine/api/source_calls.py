@@ -1,7 +1,8 @@
 """The calls of Environment that read: each makes a data set of one source.
 
-    read_csv read_parquet read_records read_text read_json read_ipc read_orc read_avro read_excel read
-    from_arrow from_rows
+    read_csv read_parquet read_records read_text read_json read_ipc read_orc read_avro read    from_arrow from_rows
+
+``file_calls`` has more of them.
 
 Files are looked at when a source is made: names, types, sizes and a sample; rows are read by the job.
 
@@ -156,6 +157,7 @@ class SourceCalls(ABC):
         rate_limit: float | None = None,
         *,
         compression: str | None = None,
+        skip_rows: int = 0,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         storage_options: StorageOptions = None,
@@ -163,11 +165,13 @@ class SourceCalls(ABC):
         r"""Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
 
         A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
-        that names file and line. ``compression``, ``partitioning`` and ``file_name_column`` as in
-        ``read_csv``.
+        that names file and line. ``skip_rows``: first lines of each file that are passed over.
+        ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
         """
         in_paths = PathOptions(partitioning, file_name_column, storage_options=storage_options)
-        return self._read("text", path, in_paths, rate_limit, options={"compression": compression})
+        return self._read(
+            "text", path, in_paths, rate_limit, options={"compression": compression, "skip_rows": skip_rows}
+        )
 
     def read_json(
         self,
@@ -259,30 +263,6 @@ class SourceCalls(ABC):
             PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options),
             rate_limit,
         )
-
-    def read_excel(
-        self,
-        path: Paths,
-        sheet: str | int = 1,
-        schema: pa.Schema | None = None,
-        *,
-        header: bool = True,
-        skip_rows: int = 0,
-        file_name_column: str | None = None,
-        rate_limit: float | None = None,
-        storage_options: StorageOptions = None,
-    ) -> DataSet:
-        """Read a sheet of Excel or OpenDocument files (the extra ``excel``): a file, a folder, a glob, or a list.
-
-        ``sheet``: its name, or its number from 1 on. ``skip_rows``: rows above the header; without ``header`` columns
-        are called column_0, column_1 and so on. Without ``schema`` all cells decide the types: numbers that are all
-        whole are int64, numbers and texts in one column are text, with a warning. Empty cells are null; a cell that is
-        not of its type fails the job with its name, such as B7. A file is read by one subtask, and its cells are
-        Python objects on their way.
-        """
-        options = {"sheet": sheet, "header": header, "skip_rows": skip_rows}
-        in_paths = PathOptions(None, file_name_column, storage_options=storage_options)
-        return self._read("excel", path, in_paths, rate_limit, schema, options)
 
     def read(
         self,

@@ -60,7 +60,7 @@ def type_of(kinds: frozenset[str]) -> pa.DataType:
 def column_of(cells: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     """Return cells as an array. Raises: ValueError: (place, cell) of one that is not of the type."""
     convert = _conversion(data_type)
-    values = []
+    values: list[Any] = []
     for place, cell in enumerate(cells):
         if cell is None or cell == "":
             values.append(None)

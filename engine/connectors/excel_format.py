@@ -43,7 +43,7 @@ class ExcelFormat(SourceFormat[FormatSource]):
         return file_stamps(spec.paths)
 
     def details(self, spec: FormatSource) -> list[str]:
-        """Return how cells are read."""
+        """Return the details of a source, and the cost of its cells."""
         return [*super().details(spec), "cells are objects of Python on their way; a file is read by one subtask"]
 
 

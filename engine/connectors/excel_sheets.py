@@ -4,7 +4,7 @@
     excel_source(paths, schema, options)         what is known of files when a plan is made
     ExcelReader(spec, splits)                    a split is a file
 
-The library has all cells of a sheet in memory, and hands them on as objects of Python; a file is read by one subtask.
+The library has all cells of a sheet in memory, and gives them as objects of Python; a file is read by one subtask.
 Types are those of all cells of all files (``excel_cells``), so that no row of a job has another one.
 
 Held by: tests/connectors/test_excel.py
@@ -196,5 +196,5 @@ class ExcelReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def close(self) -> None:
-        """Return what is reserved."""
+        """Give the reserved memory back."""
         self._member.close()

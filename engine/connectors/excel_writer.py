@@ -157,7 +157,7 @@ def _shown(value: Any) -> str:
 
 
 def _refusal(kind: str, value: Any) -> str:
-    """Return why Excel does not keep a value, "" if it does."""
+    """Return the reason for which Excel does not keep a value, "" for none."""
     if kind == "text":
         return f"has more than the {_TEXT_MAX:,} characters of a cell" if len(value) > _TEXT_MAX else ""
     if kind == "number":

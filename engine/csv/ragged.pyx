@@ -2,8 +2,8 @@
 
     fitted_records(data, delimiter, quote, tails, cuts) -> bytes
 
-    a,b,c        tails: b",x,y" of one field, b",y" of two, ...    1        ->  1,x,y       fields that are missing
-                 cuts: True                                        1,2,3,4  ->  1,2,3       fields beyond the last column
+    1        ->  1,x,y      fields that are missing: a tail is b",x,y" of one field, b",y" of two
+    1,2,3,4  ->  1,2,3      cuts: fields beyond the last column
 
 ``data`` begins with a record. Quotes mean what they mean to ``scan``; a record that ends within quotes stays as it is,
 and so does an empty line, which is no record where there are several columns. Line ends stay. The kernel runs over

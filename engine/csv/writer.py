@@ -211,7 +211,7 @@ class CsvWriter:
 
 
 def _quoting(quoting: str, data_type: pa.DataType) -> Quoting:
-    """Return when values of a type are in quotes."""
+    """Return the rule for quotes around values of a type."""
     types = pa.types
     is_number = types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type)
     if quoting == "none":

@@ -121,6 +121,8 @@ class TextSource(msgspec.Struct, frozen=True, tag="text"):
     columns: tuple[str, ...]
     #: compression, as in ``CsvSource``
     compression: str = ""
+    #: first lines of each file that are passed over
+    skip_rows: int = 0
 
 
 class JsonSource(msgspec.Struct, frozen=True, tag="json"):

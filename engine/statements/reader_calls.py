@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from engine.api.environment import Environment
 
 #: calls of Environment that read files
-READERS: Final = tuple(
-    f"read_{kind}" for kind in ("csv", "parquet", "json", "text", "ipc", "orc", "avro", "records", "delta", "excel")
-)
+_KINDS: Final = ("csv", "parquet", "json", "text", "ipc", "orc", "avro", "records", "delta", "excel", "fwf")
+READERS: Final = tuple(f"read_{kind}" for kind in _KINDS)
 #: options that are folders or files
 _PATHS: Final = ("bad_rows_path",)
 

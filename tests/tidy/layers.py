@@ -80,7 +80,7 @@ CONFINED = {
     "pyiceberg_core": frozenset({"expressions"}),
     "pyroaring": frozenset({"delta_tables", "formats", "iceberg_tables"}),
     "duckdb": frozenset[str](),
-    "polars": frozenset({"api"}),
+    "polars": frozenset({"api", "functions"}),
     "aiohttp": frozenset({"rpc"}),
     "cloudpickle": frozenset({"api", "functions", "records"}),
     "datafusion": frozenset[str](),

@@ -118,7 +118,7 @@ def test_a_model_is_made_once_in_each_subtask_and_closed(data, tmp_path, is_asyn
     found = data.set_parallelism(1).select(y=score(col("x"))).to_arrow()["y"]
     assert found.to_pylist() == [None if x is None else x + 1 for x in TABLE["x"].to_pylist()]
     assert (tmp_path / "notes").read_text() == "made\nclosed\n"
-    assert score.function(Model(path), 1) == 2
+    assert score.function(Model(path), 1).as_py() == 2
 
 
 def test_what_sets_up_may_take_the_context_and_may_fail(data):

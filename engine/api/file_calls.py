@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from engine.api.other_options import with_other_options
 from engine.api.source_calls import Paths, SourceCalls
-from engine.column_expressions.expressions import col
 from engine.connectors.path_source import PathOptions
 from engine.errors import ConfigurationError, SchemaError
 from engine.storage.store_options import StorageOptions
@@ -75,6 +74,8 @@ class FileCalls(SourceCalls):
         >>> env.read_fwf("towns.txt", [7, 6], pa.schema([("town", pa.string()), ("people", pa.int64())])).collect()
         [Row(town='Bern', people=134000), Row(town='Chur', people=38000)]
         """
+        from engine.column_expressions.expressions import col
+
         spans = _spans(widths, colspecs)
         if schema is not None and not isinstance(schema, pa.Schema):
             raise SchemaError(f"read_fwf: schema={schema!r}: expected a pyarrow.Schema")

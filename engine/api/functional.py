@@ -163,8 +163,9 @@ class FunctionalCalls(Calls):
             )
         from engine.column_expressions.expressions import col
 
+        data: Any = self
         failed = col(ERROR_COLUMNS[0]).is_not_null()
-        return self.filter(~failed).drop(*ERROR_COLUMNS), self.filter(failed).select(*ERROR_COLUMNS)
+        return data.filter(~failed).drop(*ERROR_COLUMNS), data.filter(failed).select(*ERROR_COLUMNS)
 
     def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> Self:  # noqa: A002
         """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.

@@ -29,6 +29,7 @@ from engine.lowering.logical_node import LogicalNode
 from engine.storage.store_options import StorageOptions
 
 if TYPE_CHECKING:
+    from engine.choices import DatabaseMode, IpcFormat, SchemaMode, WriteMode
     from collections.abc import Mapping, Sequence
 
     from engine.formats.table_target import TableTarget
@@ -88,7 +89,7 @@ class OutputCalls(Calls):
         self._add_sink(sink, options)
 
     def write_records(
-        self, path: PathLike, overwrite: bool = False, *, mode: str = "", storage_options: StorageOptions = None
+        self, path: PathLike, overwrite: bool = False, *, mode: WriteMode | None = None, storage_options: StorageOptions = None
     ) -> None:
         """Write a record data set when ``env.execute()`` runs: ``part-00000.parquet`` and so on, and a manifest.
 
@@ -147,7 +148,7 @@ class OutputCalls(Calls):
         path: PathLike,
         overwrite: bool = False,
         *,
-        format: str = "file",  # noqa: A002
+        format: IpcFormat = "file",  # noqa: A002
         compression: str | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
@@ -209,11 +210,11 @@ class OutputCalls(Calls):
     def write_delta(
         self,
         path: PathLike,
-        mode: str = "error",
+        mode: WriteMode = "error",
         *,
         partition_by: str | Sequence[str] | None = None,
         sort_by: str | Sequence[str] | None = None,
-        schema_mode: str = "strict",
+        schema_mode: SchemaMode = "strict",
         target_file_size: int | str | None = None,
         properties: Mapping[str, str] | None = None,
         storage_options: StorageOptions = None,
@@ -243,7 +244,7 @@ class OutputCalls(Calls):
         self,
         table: str,
         catalog: Any = None,
-        mode: str = "error",
+        mode: WriteMode = "error",
         *,
         partition_by: str | Sequence[str] | None = None,
         sort_by: str | Sequence[str] | None = None,
@@ -272,7 +273,7 @@ class OutputCalls(Calls):
         output = IcebergOutput(table, catalog, mode, parts, order, target_file_size, compression, properties, stores)
         self._environment.add_sink(iceberg_sink(self._node, output))
 
-    def write_database(self, table: str, uri: str, mode: str = "error", on: str | Sequence[str] | None = None) -> None:
+    def write_database(self, table: str, uri: str, mode: DatabaseMode = "error", on: str | Sequence[str] | None = None) -> None:
         """Write a table of PostgreSQL or SQLite when ``env.execute()`` runs (the extra ``databases``).
 
         ``table``: a name, or schema.name. ``uri``: as of ``read_database``. ``mode``: "error" makes a table; "append"

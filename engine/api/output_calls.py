@@ -89,7 +89,12 @@ class OutputCalls(Calls):
         self._add_sink(sink, options)
 
     def write_records(
-        self, path: PathLike, overwrite: bool = False, *, mode: WriteMode | None = None, storage_options: StorageOptions = None
+        self,
+        path: PathLike,
+        overwrite: bool = False,
+        *,
+        mode: WriteMode | None = None,
+        storage_options: StorageOptions = None,
     ) -> None:
         """Write a record data set when ``env.execute()`` runs: ``part-00000.parquet`` and so on, and a manifest.
 
@@ -273,7 +278,9 @@ class OutputCalls(Calls):
         output = IcebergOutput(table, catalog, mode, parts, order, target_file_size, compression, properties, stores)
         self._environment.add_sink(iceberg_sink(self._node, output))
 
-    def write_database(self, table: str, uri: str, mode: DatabaseMode = "error", on: str | Sequence[str] | None = None) -> None:
+    def write_database(
+        self, table: str, uri: str, mode: DatabaseMode = "error", on: str | Sequence[str] | None = None
+    ) -> None:
         """Write a table of PostgreSQL or SQLite when ``env.execute()`` runs (the extra ``databases``).
 
         ``table``: a name, or schema.name. ``uri``: as of ``read_database``. ``mode``: "error" makes a table; "append"

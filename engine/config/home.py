@@ -52,6 +52,11 @@ def delivered(folder: str, name: str = "") -> Path:
     return (ROOT if is_checkout() else _DELIVERED) / folder / name
 
 
+def documentation() -> Path:
+    """Return the first page of the documentation, which need not be there."""
+    return delivered("build/docs" if is_checkout() else "docs", "index.html")
+
+
 def command(name: str) -> Path:
     """Return the path of a command, such as ``flink-run``."""
     return (ROOT / "bin" if is_checkout() else Path(sysconfig.get_path("scripts"))) / name

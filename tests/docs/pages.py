@@ -24,6 +24,7 @@ GENERATED = {
         "reference/cli.md",
         "reference/configuration.md",
         "reference/errors.md",
+        "reference/forms.md",
         "reference/functions.md",
         "reference/rest.md",
         "reference/sql.md",

@@ -10,7 +10,7 @@ from engine import DataSet
 from tests.docs.cookbook_oracles import ORACLES
 from tests.docs.pages import FOLDER, blocks_of
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.quick]
 
 COOKBOOK = FOLDER / "cookbook"
 

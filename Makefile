@@ -102,7 +102,7 @@ wheel:            ## source distribution and wheel, in dist/; the wheel is built
 	mkdir -p dist build/wheel
 	$(PYTHON) -c 'from setuptools.build_meta import build_sdist; build_sdist("dist", $(QUIETLY))'
 	tar -xzf dist/drey_engine-*.tar.gz -C build/wheel --strip-components 1
-	if [ -d build/docs ]; then mkdir -p build/wheel/build && cp -r build/docs build/wheel/build/docs; fi
+	if [ -d build/docs ]; then mkdir build/wheel/engine/delivered && cp -r build/docs build/wheel/engine/delivered/docs; fi
 	cd build/wheel && ../../$(PYTHON) -c 'from setuptools.build_meta import build_wheel; build_wheel("../../dist", $(QUIETLY))'
 	rm -rf build/wheel
 	ls dist

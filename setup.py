@@ -15,8 +15,8 @@ beside its .pyx: the coverage plugin reads it there. It is made when modules are
 has the .pyx and nothing else.
 
 Test-only modules (tests/native) are built in every profile where the modules lie beside their sources, and never
-packaged. A wheel has besides the packages what lies beside them in a checkout, in engine/delivered: ``conf``, what is
-no console script of ``bin``, and the documentation if it was built (see ``engine/config/home.py``).
+packaged. A wheel has besides the packages what lies beside them in a checkout, in engine/delivered: ``conf``, and what
+is no console script of ``bin`` (see ``engine/config/home.py``).
 """
 
 import contextlib
@@ -44,9 +44,6 @@ DELIVERED = {
     "conf": ("config.yaml", "masters", "workers", "zoo.cfg", "spark-log4j2.properties"),
     "bin": ("config.sh", "make-certificates.sh"),
 }
-
-#: pages that ``make docs`` has built: a wheel has them where they are there
-DOCUMENTATION = ROOT / "build" / "docs"
 
 #: what Cython adds to modules, once for all of them
 SHARED = "engine._cython"
@@ -132,8 +129,6 @@ class BuildPackages(build_py):
             target.mkdir(parents=True)
             for name in names:
                 shutil.copy(ROOT / folder / name, target / name)
-        if DOCUMENTATION.exists():
-            shutil.copytree(DOCUMENTATION, Path(self.build_lib) / "engine" / "delivered" / "docs")
 
 
 class BuildNative(build_ext):

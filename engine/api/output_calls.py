@@ -29,9 +29,9 @@ from engine.lowering.logical_node import LogicalNode
 from engine.storage.store_options import StorageOptions
 
 if TYPE_CHECKING:
-    from engine.choices import DatabaseMode, IpcFormat, SchemaMode, WriteMode
     from collections.abc import Mapping, Sequence
 
+    from engine.choices import DatabaseMode, IpcFormat, SchemaMode, WriteMode
     from engine.formats.table_target import TableTarget
     from engine.outputs.merge_clauses import Clause
     from engine.outputs.merge_plan import MergeResult

@@ -45,8 +45,8 @@ from engine.records.key_types import is_key_type, key_remedy
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
-    from engine.choices import AsofDirection, JoinHow
     from engine.api.grouped_by import GroupedBy
+    from engine.choices import AsofDirection, JoinHow
 
 
 def _has_order(node: LogicalNode) -> bool:

@@ -36,8 +36,8 @@ from engine.storage.store_options import StorageOptions
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
-    from engine.choices import OnBadRow, SchemaMode
     from engine.api.data_set import DataSet
+    from engine.choices import OnBadRow, SchemaMode
     from engine.config.loader import Configuration
     from engine.csv.options import CsvReadOptions
     from engine.formats.table_target import TableTarget

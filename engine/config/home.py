@@ -4,7 +4,7 @@
     conf           <root>/conf      $DREY_HOME/conf       ~/.config/drey           $DREY_CONF_DIR wins everywhere
     logs, data     <root>           $DREY_HOME            ~/.local/state/drey      see entrypoint/places.py
     scripts        <root>/bin       those of the Python environment
-    delivered      <root>           engine/delivered: defaults of conf, scripts in Bash, and the documentation if it was built
+    delivered      <root>           engine/delivered: defaults of conf, scripts in Bash, the documentation
 
 A checkout is always its own home. Nothing is made here: the folder of an installation's configuration appears when the
 first process of a cluster starts, and without one everything has its default.

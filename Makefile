@@ -95,12 +95,14 @@ bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 
 quickstart:
 	bin/quickstart
 
-wheel:            ## source distribution and wheel, in dist/; the wheel is built from the source distribution, some minutes
+wheel:            ## source distribution and wheel, in dist/; the wheel is built from the source distribution, some minutes;
+                  ## make docs wheel: with the documentation, which flink-run docs opens
 	bash -c 'source bin/config.sh && ensure_build_tools'
 	rm -rf dist build/wheel
 	mkdir -p dist build/wheel
 	$(PYTHON) -c 'from setuptools.build_meta import build_sdist; build_sdist("dist", $(QUIETLY))'
 	tar -xzf dist/drey_engine-*.tar.gz -C build/wheel --strip-components 1
+	if [ -d build/docs ]; then mkdir build/wheel/engine/delivered && cp -r build/docs build/wheel/engine/delivered/docs; fi
 	cd build/wheel && ../../$(PYTHON) -c 'from setuptools.build_meta import build_wheel; build_wheel("../../dist", $(QUIETLY))'
 	rm -rf build/wheel
 	ls dist

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from engine.api.result_stream import ResultStream
+    from engine.choices import ExplainFormat
     from engine.functions.row import Row
 
 
@@ -188,7 +189,12 @@ class DataSet(RowCalls, FunctionalCalls, OutputCalls):
         named = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names]
         return self._with(replace(project_node(self._node, named, "cache"), name="cache", cached=CachedRows()))
 
-    def explain(self, logical: bool = False, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
+    def explain(
+        self,
+        logical: bool = False,
+        analyze: bool = False,
+        format: ExplainFormat = "text",  # noqa: A002
+    ) -> str:
         """Explain the plan: strategies, sizes and their origin, costs, rejected alternatives with reasons.
 
         logical: the operators as the program says them, before they are lowered and optimized.

@@ -32,6 +32,7 @@ from engine.storage.store_options import StorageOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engine.choices import DatabaseMode, IpcFormat, SchemaMode, WriteMode
     from engine.formats.table_target import TableTarget
     from engine.outputs.merge_clauses import Clause
     from engine.outputs.merge_plan import MergeResult
@@ -101,7 +102,12 @@ class OutputCalls(Calls):
         self._add_sink(sink, options)
 
     def write_records(
-        self, path: PathLike, overwrite: bool = False, *, mode: str = "", storage_options: StorageOptions = None
+        self,
+        path: PathLike,
+        overwrite: bool = False,
+        *,
+        mode: WriteMode | None = None,
+        storage_options: StorageOptions = None,
     ) -> None:
         """Write a record data set when ``env.execute()`` runs: ``part-00000.parquet`` and so on, and a manifest.
 
@@ -160,7 +166,7 @@ class OutputCalls(Calls):
         path: PathLike,
         overwrite: bool = False,
         *,
-        format: str = "file",  # noqa: A002
+        format: IpcFormat = "file",  # noqa: A002
         compression: str | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
@@ -242,11 +248,11 @@ class OutputCalls(Calls):
     def write_delta(
         self,
         path: PathLike,
-        mode: str = "error",
+        mode: WriteMode = "error",
         *,
         partition_by: str | Sequence[str] | None = None,
         sort_by: str | Sequence[str] | None = None,
-        schema_mode: str = "strict",
+        schema_mode: SchemaMode = "strict",
         target_file_size: int | str | None = None,
         properties: Mapping[str, str] | None = None,
         storage_options: StorageOptions = None,
@@ -276,7 +282,7 @@ class OutputCalls(Calls):
         self,
         table: str,
         catalog: Any = None,
-        mode: str = "error",
+        mode: WriteMode = "error",
         *,
         partition_by: str | Sequence[str] | None = None,
         sort_by: str | Sequence[str] | None = None,
@@ -305,7 +311,9 @@ class OutputCalls(Calls):
         output = IcebergOutput(table, catalog, mode, parts, order, target_file_size, compression, properties, stores)
         self._environment.add_sink(iceberg_sink(self._node, output))
 
-    def write_database(self, table: str, uri: str, mode: str = "error", on: str | Sequence[str] | None = None) -> None:
+    def write_database(
+        self, table: str, uri: str, mode: DatabaseMode = "error", on: str | Sequence[str] | None = None
+    ) -> None:
         """Write a table of PostgreSQL or SQLite when ``env.execute()`` runs (the extra ``databases``).
 
         ``table``: a name, or schema.name. ``uri``: as of ``read_database``. ``mode``: "error" makes a table; "append"

@@ -39,6 +39,7 @@ from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
+    from engine.choices import OnBadRow, SchemaMode
     from engine.config.loader import Configuration
     from engine.csv.options import CsvReadOptions
     from engine.formats.table_target import TableTarget
@@ -85,7 +86,7 @@ class SourceCalls(ABC):
         delimiter: str = ",",
         quote: str | None = '"',
         null_values: str | Sequence[str] | Mapping[str, str | Sequence[str]] = ("",),
-        on_bad_row: str = "fail",
+        on_bad_row: OnBadRow = "fail",
         **options: Unpack[CsvReadOptions],
     ) -> DataSet:
         """Read delimited text: a file, a folder, a glob, or a list of those.
@@ -134,7 +135,7 @@ class SourceCalls(ABC):
         *,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
-        schema_mode: str = "strict",
+        schema_mode: SchemaMode = "strict",
         storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read Parquet: a file, a folder, a glob, or a list of those.
@@ -179,7 +180,7 @@ class SourceCalls(ABC):
         schema: pa.Schema | None = None,
         *,
         compression: str | None = None,
-        on_bad_row: str = "fail",
+        on_bad_row: OnBadRow = "fail",
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         rate_limit: float | None = None,
@@ -214,7 +215,7 @@ class SourceCalls(ABC):
         *,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
-        schema_mode: str = "strict",
+        schema_mode: SchemaMode = "strict",
         storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read Arrow IPC files (Feather 2) and streams: a file, a folder, a glob, or a list of those."""
@@ -232,7 +233,7 @@ class SourceCalls(ABC):
         *,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
-        schema_mode: str = "strict",
+        schema_mode: SchemaMode = "strict",
         storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read ORC: a file, a folder, a glob, or a list of those."""
@@ -250,7 +251,7 @@ class SourceCalls(ABC):
         *,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
-        schema_mode: str = "strict",
+        schema_mode: SchemaMode = "strict",
         storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read Avro (the extra ``avro``): a file, a folder, a glob, or a list of those.
@@ -272,7 +273,7 @@ class SourceCalls(ABC):
         *,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
-        schema_mode: str = "strict",
+        schema_mode: SchemaMode = "strict",
         rate_limit: float | None = None,
         storage_options: StorageOptions = None,
         **options: Any,

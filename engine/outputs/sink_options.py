@@ -24,6 +24,7 @@ from typing import Any, Final, TypedDict
 import msgspec
 import pyarrow as pa
 
+from engine.choices import SchemaMode, WriteMode
 from engine.column_expressions.named_columns import column_names
 from engine.config.sizes import parse_size
 from engine.csv.style import CsvWriteOptions
@@ -40,12 +41,12 @@ MODES: Final = ("error", "overwrite", "append", "overwrite_partitions")
 class SinkOptions(TypedDict, total=False):
     """Options of all sinks; each may be left out."""
 
-    mode: str
+    mode: WriteMode
     partition_by: str | Sequence[str]
     sort_by: str | Sequence[str]
     target_file_size: int | str
     single_file: bool
-    schema_mode: str
+    schema_mode: SchemaMode
     storage_options: StorageOptions
 
 

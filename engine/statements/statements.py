@@ -25,10 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from sqlglot.errors import TokenError
 
+from engine.choices import ExplainFormat
 from engine.dialects.excerpts import with_excerpts
 from engine.dialects.parser import of_tokens, shown_place
 from engine.errors import NotYetSupportedError, PlanError
@@ -48,7 +49,7 @@ class Explain(NamedTuple):
 
     text: str
     analyze: bool
-    file_format: str = "text"
+    file_format: ExplainFormat = "text"
 
 
 class CreateView(NamedTuple):
@@ -238,7 +239,7 @@ def _explain(words: Words) -> Statement:
         said = "a query stands behind it, as in EXPLAIN ANALYZE SELECT 1"
     if said:
         raise PlanError(f"sql: {place}EXPLAIN: {said}")
-    return Explain(_query(words), is_run, str(file_format).lower())
+    return Explain(_query(words), is_run, cast("ExplainFormat", str(file_format).lower()))
 
 
 def _create(words: Words) -> Statement | None:

@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test manifests image durations tidy chaos chaos-sql kills soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
+.PHONY: build debug test manifests image durations tidy chaos chaos-sql kills soak torture acceptance coverage mutation asan bench quickstart wheel docs screenshots clean
 
 PYTHON = .venv/bin/python
 # of what setuptools says, warnings
@@ -95,12 +95,14 @@ bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 
 quickstart:
 	bin/quickstart
 
-wheel:            ## source distribution and wheel, in dist/; the wheel is built from the source distribution, some minutes
+wheel:            ## source distribution and wheel, in dist/; the wheel is built from the source distribution, some minutes;
+                  ## make docs wheel: with the documentation, which flink-run docs opens
 	bash -c 'source bin/config.sh && ensure_build_tools'
 	rm -rf dist build/wheel
 	mkdir -p dist build/wheel
 	$(PYTHON) -c 'from setuptools.build_meta import build_sdist; build_sdist("dist", $(QUIETLY))'
 	tar -xzf dist/drey_engine-*.tar.gz -C build/wheel --strip-components 1
+	if [ -d build/docs ]; then mkdir build/wheel/engine/delivered && cp -r build/docs build/wheel/engine/delivered/docs; fi
 	cd build/wheel && ../../$(PYTHON) -c 'from setuptools.build_meta import build_wheel; build_wheel("../../dist", $(QUIETLY))'
 	rm -rf build/wheel
 	ls dist
@@ -116,6 +118,10 @@ image:            ## the image of the Dockerfile without Docker, and clusters in
 docs:             ## the documentation as pages, in build/docs; strict: a link that leads nowhere ends it
 	bash -c 'source bin/config.sh && ensure_environment docs'
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(PYTHON) -m mkdocs build --quiet --config-file docs/mkdocs.yml
+
+screenshots:      ## pictures of pages for the documentation, of real runs in a headless Chromium
+	bash -c 'source bin/config.sh && ensure_environment test && ensure_browser'
+	$(PYTHON) -m tests.docs.screenshots
 
 clean:            ## build products (the environment stays)
 	find engine tests \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete

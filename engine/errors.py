@@ -41,7 +41,10 @@ _FRAMES_MAX: Final = 3
 
 
 class EngineError(Exception):
-    """Base of every error that the engine raises on purpose."""
+    """Base of every error that the engine raises on purpose.
+
+    What to do: catch it where a program treats all errors of Drey alike.
+    """
 
     #: True if a new attempt of the same work may succeed
     retryable: ClassVar[bool] = False
@@ -78,23 +81,39 @@ class EngineError(Exception):
 
 
 class ConfigurationError(EngineError, ValueError):
-    """A configuration key or value, or a command line option, is wrong."""
+    """A configuration key or value, or a command line option, is wrong.
+
+    What to do: correct the key or value that the error names; ``flink-run config show --describe`` lists all keys
+    with their values and the places that set them.
+    """
 
 
 class VersionMismatchError(ConfigurationError):
-    """Another process runs another version of Drey, or one with other messages."""
+    """Another process runs another version of Drey, or one with other messages.
+
+    What to do: install one version of Drey on all machines, and start the older processes again.
+    """
 
 
 class SchemaError(EngineError, TypeError):
-    """A column is missing, a type does not fit, or an expression has none."""
+    """A column is missing, a type does not fit, or an expression has none.
+
+    What to do: compare the names and types in the error with ``data.schema``; ``cast`` converts a column.
+    """
 
 
 class PlanError(EngineError, ValueError):
-    """The plan cannot be run as it is written."""
+    """The plan cannot be run as it is written.
+
+    What to do: change the call that the error names, such as an output that exists: another path, ``overwrite=True``.
+    """
 
 
 class NotYetSupportedError(EngineError, NotImplementedError):
-    """A part of the contract that is not built yet, named; behind a semicolon may stand what to do instead."""
+    """A part of the contract that is not built yet, named; behind a semicolon may stand what to do instead.
+
+    What to do: take what the error names in its place, or leave the option out.
+    """
 
     _SAYS: ClassVar = " is not supported yet"
 
@@ -112,7 +131,10 @@ def _before_semicolon(text: str) -> tuple[str, str]:
 
 
 class FencedError(EngineError):
-    """A message carries another leader's epoch than the one in force."""
+    """A message carries another leader's epoch than the one in force.
+
+    What to do: nothing. A process that was the leader goes on after another one took over; the job continues there.
+    """
 
     def __init__(self, expected: int, received: int) -> None:
         super().__init__(f"fenced: the epoch in force is {expected}, the message carries {received}")
@@ -121,19 +143,31 @@ class FencedError(EngineError):
 
 
 class JobNotFoundError(EngineError):
-    """No job has that id."""
+    """No job has that id.
+
+    What to do: look for the id with ``flink-run job list -a``; a cluster forgets the oldest of its finished jobs.
+    """
 
 
 class LogNotFoundError(EngineError):
-    """No log file has that name, or it is not one that may be read."""
+    """No log file has that name, or it is not one that may be read.
+
+    What to do: look for the name with ``flink-run job logs ID``.
+    """
 
 
 class IllegalTransitionError(EngineError):
-    """A state machine was asked for a move that its table does not have."""
+    """A state machine was asked for a move that its table does not have.
+
+    What to do: report it with its text: it is a defect of Drey.
+    """
 
 
 class SegmentBoundsError(EngineError, IndexError):
-    """An access to a memory segment lies outside of it."""
+    """An access to a memory segment lies outside of it.
+
+    What to do: report it with its text: it is a defect of Drey.
+    """
 
     def __init__(self, offset: int, count: int, size: int) -> None:
         super().__init__(f"{count} bytes at offset {offset} of a memory segment of {size} bytes")
@@ -143,7 +177,10 @@ class SegmentBoundsError(EngineError, IndexError):
 
 
 class MemoryLeakError(EngineError):
-    """A memory manager was closed while owners held pages, or after some were lost."""
+    """A memory manager was closed while owners held pages, or after some were lost.
+
+    What to do: report it with its text: it is a defect of Drey.
+    """
 
     def __init__(self, report: list[str]) -> None:
         super().__init__("memory pages were not given back: " + "; ".join(report))
@@ -151,11 +188,17 @@ class MemoryLeakError(EngineError):
 
 
 class TaskCancelledError(EngineError):
-    """A wait inside a task ended because the task is being cancelled; nothing is wrong with the task itself."""
+    """A wait inside a task ended because the task is being cancelled; nothing is wrong with the task itself.
+
+    What to do: nothing. It ends threads of a job that was cancelled or has failed elsewhere.
+    """
 
 
 class ResourceError(EngineError):
-    """A process, partition, connection or disk was lost; a new attempt may help."""
+    """A process, partition, connection or disk was lost; a new attempt may help.
+
+    What to do: nothing at first: the task runs again. If every attempt fails, read the log of the process in its text.
+    """
 
     retryable = True
     #: the ResultPartitionId that was being read, once the input gate has said so
@@ -163,50 +206,82 @@ class ResourceError(EngineError):
 
 
 class SpillError(ResourceError, OSError):
-    """Reading or writing a spill file failed; ``path`` names it."""
+    """Reading or writing a spill file failed; ``path`` names it.
+
+    What to do: check the folder that is named, which is one of ``io.tmp.dirs``.
+    """
 
 
 class DiskFullError(SpillError):
-    """No spill directory has room for a block."""
+    """No spill directory has room for a block.
+
+    What to do: free space, or set ``io.tmp.dirs`` to folders with more room.
+    """
 
 
 class CorruptBlockError(SpillError):
-    """A block's checksum, identity or length is wrong; path and offset are in the text."""
+    """A block's checksum, identity or length is wrong; path and offset are in the text.
+
+    What to do: nothing at first: the task runs again. If it is repeated on one machine, check its disk and memory.
+    """
 
 
 class PartitionNotFoundError(ResourceError):
-    """The requested result partition is not registered here (not yet, or no more)."""
+    """The requested result partition is not registered here (not yet, or no more).
+
+    What to do: nothing: the task that made the rows runs again.
+    """
 
 
 class PartitionReleasedError(ResourceError):
-    """The result partition has been released and cannot be read or written."""
+    """The result partition has been released and cannot be read or written.
+
+    What to do: nothing: the task that made the rows runs again.
+    """
 
 
 class PartitionConnectionError(ResourceError):
-    """The connection to the TaskManager that holds a result partition failed, or brought damaged data."""
+    """The connection to the TaskManager that holds a result partition failed, or brought damaged data.
+
+    What to do: nothing at first: the task runs again. If it is repeated, check the machine and the network.
+    """
 
 
 class ProducerFailedError(ResourceError):
     """The producer of a result partition failed while it was being read; its own error is the cause.
 
     Retryable: nothing is wrong with the consumer. The producer's own report decides whether the job is.
+
+    What to do: read the error of the producer, which the report of the job has.
     """
 
 
 class MachineLimitError(ResourceError):
-    """A machine gives a process no more files, processes, threads or memory; another machine may."""
+    """A machine gives a process no more files, processes, threads or memory; another machine may.
+
+    What to do: raise the limit that is named, such as ``ulimit -n``, or use fewer slots on the machine.
+    """
 
 
 class SlotTimeoutError(ResourceError):
-    """A pipelined region could not get all its slots in time."""
+    """A pipelined region could not get all its slots in time.
+
+    What to do: start a TaskManager, lower the parallelism, or set ``execution.mode: BATCH``.
+    """
 
 
 class JobStalledError(EngineError):
-    """All tasks of a job have waited for each other for too long; not retried: it is a defect, and would be again."""
+    """All tasks of a job have waited for each other for too long; not retried: it is a defect, and would be again.
+
+    What to do: report it with its text: it is a defect of Drey. With ``execution.mode: BATCH`` the job may succeed.
+    """
 
 
 class LimitExceededError(EngineError):
-    """A job takes more than it may: time, slots, memory, disk, or bytes of a result; not retried."""
+    """A job takes more than it may: time, slots, memory, disk, or bytes of a result; not retried.
+
+    What to do: raise the limit that the error names by its key, or read less.
+    """
 
 
 class JobExecutionError(EngineError):
@@ -215,6 +290,8 @@ class JobExecutionError(EngineError):
     ``str()`` begins with type and message of the root cause, of a subclass, which is that type, with the message; then
     come the user's function with file and line, the row, the task and its TaskManager; at most 15 lines. ``details``
     holds the rest (the whole traceback).
+
+    What to do: read the first line, which is the cause, and the place below it.
     """
 
     def __init__(self, message: str, *, details: str = "", job_id: str | None = None) -> None:
@@ -229,15 +306,24 @@ class JobExecutionError(EngineError):
 
 
 class DataError(JobExecutionError, ValueError):
-    """Input data is wrong: file, line, column and row are in the text."""
+    """Input data is wrong: file, line, column and row are in the text.
+
+    What to do: correct the row that is named, or read bad rows apart with ``on_bad_row``; ``try_cast`` makes them null.
+    """
 
 
 class MemoryBudgetError(JobExecutionError, MemoryError):
-    """An owner asked for more memory than its budget allows."""
+    """An owner asked for more memory than its budget allows.
+
+    What to do: set the key that the error names to the size that it names.
+    """
 
 
 class JobCancelledError(JobExecutionError):
-    """The job was cancelled."""
+    """The job was cancelled.
+
+    What to do: nothing: the user, a signal or another program asked for it. No output was published.
+    """
 
     def shown(self) -> str:
         """Return the text, which says how the job ended."""
@@ -245,4 +331,7 @@ class JobCancelledError(JobExecutionError):
 
 
 class DreyWarning(UserWarning):
-    """A likely mistake in a program or its input; the program goes on (``engine.user_warnings``)."""
+    """A likely mistake in a program or its input; the program goes on (``engine.user_warnings``).
+
+    What to do: change what the text names; ``warnings.filterwarnings`` hides a warning, or makes it an error.
+    """

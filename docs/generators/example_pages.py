@@ -9,6 +9,12 @@ import ast
 from pathlib import Path
 
 _FOLDER = Path(__file__).resolve().parents[2] / "engine" / "examples"
+_INDEX = """# Examples
+
+Jobs that run as they stand, each with data of its own. A page shows the first rows that an example reads, what it
+prints, and its plan. Shorter ones are in the [cookbook](../cookbook/index.md).
+
+"""
 #: data of another example
 _NO_PAGE = ("__init__", "generate_instruments")
 
@@ -18,9 +24,7 @@ def example_pages() -> dict[str, str]:
     sources = {path.stem: path.read_text() for path in sorted(_FOLDER.glob("*.py")) if path.stem not in _NO_PAGE}
     pages = {name: _page(source) for name, source in sources.items()}
     lines = [f"* [{_title(source)}]({name}.md): {_subtitle(source)}" for name, source in sources.items()]
-    pages["index"] = (
-        "# Examples\n\nJobs that run as they stand, each with data of its own.\n\n" + "\n".join(lines) + "\n"
-    )
+    pages["index"] = _INDEX + "\n".join(lines) + "\n"
     return pages
 
 

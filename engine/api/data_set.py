@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from engine.api.result_stream import ResultStream
+    from engine.choices import ExplainFormat
     from engine.functions.row import Row
 
 
@@ -188,14 +189,20 @@ class DataSet(RowCalls, FunctionalCalls, OutputCalls):
         named = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names]
         return self._with(replace(project_node(self._node, named, "cache"), name="cache", cached=CachedRows()))
 
-    def explain(self, logical: bool = False, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
+    def explain(
+        self,
+        logical: bool = False,
+        analyze: bool = False,
+        format: ExplainFormat = "text",  # noqa: A002
+    ) -> str:
         """Explain the plan: strategies, sizes and their origin, costs, rejected alternatives with reasons.
 
         logical: the operators as the program says them, before they are lowered and optimized.
         analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
         bytes, its own time, pages, what it spilled, processor time of its function.
         format: "text", "html", or "json" with analyze. With analyze "html" is the page of the job, whole, which a
-        notebook shows and a file keeps: the cause of the time in one sentence, the plan, attempts over time.
+        notebook shows and a file keeps: the cause of the time in one sentence, the plan, attempts over time. "json" is
+        the profile that this page is made of.
         """
         if format not in ("text", "html", "json"):
             raise PlanError(f"explain(format={format!r}): choose text, html, or json with analyze=True")

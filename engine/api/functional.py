@@ -32,7 +32,7 @@ Held by: tests/integration/test_partitioning.py
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -46,6 +46,9 @@ from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
 from engine.graph.plan import Partition, PythonFunction, Source
 from engine.lowering.logical_node import LogicalNode
 from engine.records.key_types import is_key_type, key_remedy
+
+if TYPE_CHECKING:
+    from engine.choices import BatchFormat, OnError
 
 
 def output_schema(schema: Any, what: str) -> tuple[pa.Schema, tuple[str, ...]]:
@@ -94,7 +97,7 @@ class FunctionalCalls(Calls):
         concurrency: int | None = None,
         retries: int = 0,
         retry_delay: float = 0.0,
-        on_error: str = "fail",
+        on_error: OnError = "fail",
     ) -> Self:
         """Return one row (tuple, dict, dataclass object or row) for each row, made by a Python function.
 
@@ -129,7 +132,7 @@ class FunctionalCalls(Calls):
         concurrency: int | None = None,
         retries: int = 0,
         retry_delay: float = 0.0,
-        on_error: str = "fail",
+        on_error: OnError = "fail",
     ) -> Self:
         """Return any number of rows for each row: the function gives an iterable of them. Arguments as of ``map``.
 
@@ -145,10 +148,32 @@ class FunctionalCalls(Calls):
         policy = call_policy("flat_map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("flat_map", fn, schema, columns, policy)
 
-    def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> Self:  # noqa: A002
+    def split_errors(self) -> tuple[Self, Self]:
+        """Return the results of ``on_error="collect"``, and the rows that failed: error, place and input.
+
+        Both are data sets: where one job writes both, the function is called once for each row.
+
+        >>> halves = rows({"x": [4, 0]}).map(lambda x: 8 // x, pa.schema([("y", pa.int64())]), "x", on_error="collect")
+        >>> good, failed = halves.split_errors()
+        >>> good.collect(), failed.select("error_input").collect()
+        ([Row(y=2)], [Row(error_input={'x': 0})])
+        """
+        missing = [name for name in ERROR_COLUMNS if name not in self.schema.names]
+        if missing:
+            raise SchemaError(
+                f"split_errors: there is no column {missing[0]!r}; call it right behind map or flat_map with"
+                " on_error='collect'"
+            )
+        from engine.column_expressions.expressions import col
+
+        data: Any = self
+        failed = col(ERROR_COLUMNS[0]).is_not_null()
+        return data.filter(~failed).drop(*ERROR_COLUMNS), data.filter(failed).select(*ERROR_COLUMNS)
+
+    def map_batches(self, fn: Any, schema: pa.Schema, format: BatchFormat = "arrow") -> Self:  # noqa: A002
         """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.
 
-        format: "arrow" (pyarrow.RecordBatch), "pandas" (DataFrame) or "numpy" (dict of arrays), in and out.
+        format: "arrow" (pyarrow.RecordBatch), "pandas" or "polars" (DataFrame) or "numpy" (dict of arrays), in and out.
         """
         from engine.functions.batch_formats import FORMATS
 

@@ -47,6 +47,7 @@ from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from engine.api.grouped_by import GroupedBy
+    from engine.choices import AsofDirection, JoinHow
 
 
 def _has_order(node: LogicalNode) -> bool:
@@ -240,7 +241,7 @@ class RelationalCalls(Calls):
         on: Any = None,
         left_on: Any = None,
         right_on: Any = None,
-        how: str = "inner",
+        how: JoinHow = "inner",
         hint: JoinHint | str | None = None,
         condition: Expr | None = None,
         null_aware: bool = False,
@@ -280,7 +281,7 @@ class RelationalCalls(Calls):
         other: Self,
         on: Any = None,
         by: Any = None,
-        direction: str = "backward",
+        direction: AsofDirection = "backward",
         tolerance: Any = None,
         allow_exact_matches: bool = True,
         left_on: Any = None,

@@ -41,6 +41,7 @@ from engine.lowering.projections import free_name
 from engine.lowering.said_nodes import lowered
 
 if TYPE_CHECKING:
+    from engine.choices import KeepRow
     from engine.column_expressions.aggregates import Aggregate
 
 P = ParamSpec("P")
@@ -164,7 +165,7 @@ class RowCalls(RelationalCalls):
         return bool(filled == self.schema.field(name).type)
 
     def drop_duplicates(
-        self, subset: Any = None, keep: str = "first", order_by: Any = None, nulls_last: bool | list[bool] = False
+        self, subset: Any = None, keep: KeepRow = "first", order_by: Any = None, nulls_last: bool | list[bool] = False
     ) -> Self:
         """Return one row of those that are equal in the columns of ``subset``, or in all; null equals null.
 

@@ -19,6 +19,7 @@
     ha_gc.py         ha gc: what a cluster has stored and no job needs any more
     ha_backup.py     ha backup, ha restore: the state of a cluster as one file
     config_show.py   config show: every key, its value, where it comes from
+    docs.py          docs: the documentation in a browser, without a network
     progress.py      live progress of a job on a terminal
     quickstart.py    bin/quickstart: data, export, main job, report
 

@@ -61,7 +61,10 @@ _SILENCE_S = 0.5
 
 
 class ClusterUnreachableError(ResourceError, ConnectionError):
-    """No JobManager answers, or none that leads."""
+    """No JobManager answers, or none that leads.
+
+    What to do: start the cluster, or correct ``-m`` or ``jobmanager.rpc.address``.
+    """
 
 
 class _NoLeaderError(Exception):

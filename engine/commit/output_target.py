@@ -32,7 +32,10 @@ from engine.ids import JobId
 
 
 class OutputTakenError(JobExecutionError):
-    """Another program created the target while the job ran."""
+    """Another program created the target while the job ran.
+
+    What to do: run the job again with another path, or with ``overwrite=True``.
+    """
 
 
 class OutputTarget(ABC):

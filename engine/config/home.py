@@ -4,7 +4,7 @@
     conf           <root>/conf      $DREY_HOME/conf       ~/.config/drey           $DREY_CONF_DIR wins everywhere
     logs, data     <root>           $DREY_HOME            ~/.local/state/drey      see entrypoint/places.py
     scripts        <root>/bin       those of the Python environment
-    delivered      <root>           engine/delivered: defaults of conf, and scripts in Bash, copied there by setup.py
+    delivered      <root>           engine/delivered: defaults of conf, scripts in Bash, the documentation
 
 A checkout is always its own home. Nothing is made here: the folder of an installation's configuration appears when the
 first process of a cluster starts, and without one everything has its default.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import shutil
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,21 @@ def conf_folder() -> Path:
 def delivered(folder: str, name: str = "") -> Path:
     """Return a file of ``conf`` or ``bin`` as it came with the program, or the folder itself."""
     return (ROOT if is_checkout() else _DELIVERED) / folder / name
+
+
+def copy_delivered(folder: Path) -> list[Path]:
+    """Copy the files of ``conf`` as they came with the program into a folder; return the copies. Raises: OSError."""
+    copies = []
+    for path in sorted(each for each in delivered("conf").rglob("*") if each.is_file()):
+        copies.append(folder / path.relative_to(delivered("conf")))
+        copies[-1].parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copies[-1])
+    return copies
+
+
+def documentation() -> Path:
+    """Return the first page of the documentation, which need not be there."""
+    return delivered("build/docs" if is_checkout() else "docs", "index.html")
 
 
 def command(name: str) -> Path:

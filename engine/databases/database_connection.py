@@ -57,7 +57,10 @@ _LOST: Final = re.compile(
 
 
 class DatabaseLostError(ResourceError, OSError):
-    """A database does not answer, or does not let anyone in; also an OSError, as that of a file system is."""
+    """A database does not answer, or does not let anyone in; also an OSError, as that of a file system is.
+
+    What to do: check address, name and password of the database, and whether it runs.
+    """
 
 
 def kept_apart(uri: str, driver: str | None = None) -> str:

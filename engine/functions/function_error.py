@@ -37,7 +37,10 @@ _NO_DEBUGGER = (
 
 
 class UserFunctionError(JobExecutionError):
-    """A user's function failed; the fields say what, where and on which row."""
+    """A user's function failed; the fields say what, where and on which row.
+
+    What to do: correct the function at the line that is named; ``on_error="collect"`` keeps failed rows apart.
+    """
 
     def __init__(
         self,
@@ -68,13 +71,19 @@ def plain_text(text: str) -> str:
 
 
 class WorkerKilledError(UserFunctionError):
-    """A worker was ended by a signal from outside (out of memory, a shutdown); the function may be fine."""
+    """A worker was ended by a signal from outside (out of memory, a shutdown); the function may be fine.
+
+    What to do: nothing at first, the task runs again. If it is repeated, give the machine or container more memory.
+    """
 
     retryable = True
 
 
 class WorkerMemoryError(UserFunctionError, MemoryBudgetError):
-    """Workers of this process held more than they may, and this was the largest; it would again."""
+    """Workers of this process held more than they may, and this was the largest; it would again.
+
+    What to do: let the function keep less, or set the key that the error names to more.
+    """
 
 
 class BadOutputError(Exception):

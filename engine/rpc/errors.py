@@ -28,7 +28,10 @@ class RemoteCallError(EngineError):
 
 
 class AccessDeniedError(EngineError, PermissionError):
-    """A credential or certificate is missing, wrong, too old or used before."""
+    """A credential or certificate is missing, wrong, too old or used before.
+
+    What to do: use the secret or token of that cluster; the clocks of the machines must differ by less than a minute.
+    """
 
 
 class MissingCredentialError(AccessDeniedError):

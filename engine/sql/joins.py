@@ -9,9 +9,10 @@ Held by: tests/sql/test_joins.py
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from engine.api.data_set import DataSet
+from engine.choices import JoinHow
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit
 from engine.expressions.infer import infer_type
@@ -87,15 +88,14 @@ def joined(
 ) -> DataSet:
     """Return a join of two data sets; without keys and a condition all pairs."""
     if not keys and rest is None:
-        rest = None if how in ("inner", "cross") else lit(True)
-        how = "cross" if how == "inner" else how
+        rest, how = None if how in ("inner", "cross") else lit(True), "cross" if how == "inner" else how
     pairs = [compared_keys(left, right, key) for key in keys]
     return left.join(
         right,
         left_on=[one for one, _ in pairs] or None,
         right_on=[other for _, other in pairs] or None,
         null_safe=[key.null_safe for key in keys] or False,
-        how=how,
+        how=cast("JoinHow", how),
         condition=rest,
         hint=hint,
     )

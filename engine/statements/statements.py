@@ -25,10 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from sqlglot.errors import TokenError
 
+from engine.choices import ExplainFormat
 from engine.dialects.excerpts import with_excerpts
 from engine.dialects.parser import of_tokens, shown_place
 from engine.errors import NotYetSupportedError, PlanError
@@ -48,7 +49,7 @@ class Explain(NamedTuple):
 
     text: str
     analyze: bool
-    file_format: str = "text"
+    file_format: ExplainFormat = "text"
 
 
 class CreateView(NamedTuple):
@@ -181,7 +182,7 @@ _FORMS: Final[dict[str, str]] = {
 _OF_OTHERS: Final = ("VERBOSE", "EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "PLAN")
 #: formats of plans
 _PLANS: Final = ("text", "html", "json")
-FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc")
+FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc", "excel")
 
 
 def split(text: str) -> list[str]:
@@ -238,7 +239,7 @@ def _explain(words: Words) -> Statement:
         said = "a query stands behind it, as in EXPLAIN ANALYZE SELECT 1"
     if said:
         raise PlanError(f"sql: {place}EXPLAIN: {said}")
-    return Explain(_query(words), is_run, str(file_format).lower())
+    return Explain(_query(words), is_run, cast("ExplainFormat", str(file_format).lower()))
 
 
 def _create(words: Words) -> Statement | None:
@@ -413,6 +414,7 @@ def _value(words: Words) -> str:
 
 def _format(named: str | bool | None, path: str) -> str:
     wanted = str(named).lower() if named else path.rstrip("/").rpartition(".")[2].lower()
+    wanted = "excel" if wanted == "xlsx" else wanted
     if wanted not in FORMATS:
         raise PlanError(f"COPY TO {path!r}: write (FORMAT {'|'.join(FORMATS)}) behind it")
     return wanted

@@ -23,6 +23,8 @@ GENERATED = {
         "reference/api.md",
         "reference/cli.md",
         "reference/configuration.md",
+        "reference/errors.md",
+        "reference/forms.md",
         "reference/functions.md",
         "reference/rest.md",
         "reference/sql.md",

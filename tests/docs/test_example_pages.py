@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from docs.generators.example_pages import example_pages
+from docs.generators.example_runs import shown_run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "engine" / "examples"
 
@@ -27,3 +28,22 @@ def test_a_page_says_what_it_shows_and_how_it_is_run(name):
     assert "Held by" not in page
     assert "def main(" in page
     assert '"""Sessions' not in page
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("latest_state", "skew_join") else pytest.mark.thorough)
+        for name in example_pages()
+        if name != "index"
+    ],
+)
+def test_a_page_shows_what_the_example_reads_prints_and_plans(name):
+    shown = shown_run(name)
+    parts = dict(part.split("\n", 1) for part in shown.split("## ")[1:])
+    assert list(parts) == ["Input", "Output", "Plan"]
+    assert "rows are shown" in parts["Input"] or "rows)" in parts["Input"]
+    assert "rows" in parts["Output"]
+    assert "parallelism" in parts["Plan"] and " source" in parts["Plan"]
+    assert "/tmp" not in shown

@@ -16,9 +16,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.quick]
 
 TEXTS = {relative(path): path.read_text(encoding="utf-8") for path in PAGES}
 EXAMPLES = {name: blocks for name, text in TEXTS.items() if (blocks := blocks_of(text, "python"))}
+#: pages whose blocks run here: those of the cookbook run beside DuckDB, in test_cookbook.py
+RUN = [name for name in EXAMPLES if "/cookbook/" not in name]
 
 
-@pytest.mark.parametrize("page", EXAMPLES)
+@pytest.mark.parametrize("page", RUN)
 def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "_ADDED", {})  # formats that a page adds go with it

@@ -6,7 +6,7 @@
 #: what people are shown
 _SHOWN = ("shown_html", "shown_pages", "shown_quantities", "shown_sizes", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "closing", "network_address", "shown_text"),
+    ("errors", "choices", "closing", "network_address", "shown_text"),
     ("private_folder", "machine_limits", "storage"),
     ("ids", "clock", "config", "fault_points", "log_output", "python_command", *_SHOWN),
     ("log_format",),
@@ -70,6 +70,8 @@ CONFINED = {
     "pyspark": frozenset({"spark", "dataframes", "targets"}),
     "numpy": frozenset[str](),
     "fastavro": frozenset({"connectors"}),
+    "python_calamine": frozenset({"connectors"}),
+    "xlsxwriter": frozenset({"connectors"}),
     "adbc_driver_manager": frozenset({"databases"}),
     "adbc_driver_postgresql": frozenset({"databases"}),
     "adbc_driver_sqlite": frozenset({"databases"}),
@@ -78,7 +80,7 @@ CONFINED = {
     "pyiceberg_core": frozenset({"expressions"}),
     "pyroaring": frozenset({"delta_tables", "formats", "iceberg_tables"}),
     "duckdb": frozenset[str](),
-    "polars": frozenset({"api"}),
+    "polars": frozenset({"api", "functions"}),
     "aiohttp": frozenset({"rpc"}),
     "cloudpickle": frozenset({"api", "functions", "records"}),
     "datafusion": frozenset[str](),

@@ -63,7 +63,7 @@ def fault_of(kind, kept):
 
 
 def parts_of(content):
-    """Return the fields of a struct's bytes: plain values; of others, which have bytes of their own, the names alone."""
+    """Return the fields of a struct's bytes: of what is not plain, which has bytes of its own, the names alone."""
     kind = list[msgspec.Raw] if is_any(content, ARRAY) else dict[str, msgspec.Raw]
     parts = msgspec.msgpack.decode(content, type=kind)
     named = parts.items() if isinstance(parts, dict) else enumerate(parts)
@@ -88,8 +88,7 @@ def test_messages_of_a_released_protocol_do_not_change():
     now = recorded(PROTOCOL.newest)
     if now["released"]:
         assert now["messages"] == fingerprint(MESSAGE_TYPES), (
-            f"protocol {PROTOCOL.newest} is released with {now['released']}: raise PROTOCOL.newest in engine/versions.py"
-            f" and {RECORD}"
+            f"protocol {PROTOCOL.newest} is released: raise its number in engine/versions.py and {RECORD}"
         )
 
 
@@ -104,6 +103,12 @@ def test_numbers_are_those_of_the_bytes():
     pxd = re.search(r"FRAME_VERSION = (\d+)", (ROOT / "engine/transport/frames.pxd").read_text())
     block = re.search(r"BLOCK_VERSION = (\d+)", (ROOT / "engine/iomanager/block_format.pxd").read_text())
     assert (int(pxd[1]), int(block[1])) == (FORMS["frames"].newest, FORMS["spill"].newest)
+
+
+def test_the_page_of_upgrades_has_the_number_of_each_form():
+    page = (ROOT / "docs/pages/operating/upgrade.md").read_text()
+    rows = dict(re.findall(r"(?m)^\| (\w+) \| (\d+) \|", page))
+    assert rows == {name: str(form.newest) for name, form in FORMS.items()}
 
 
 def test_a_form_that_is_not_known_is_named_with_what_to_do():

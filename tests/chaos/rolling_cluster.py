@@ -1,0 +1,95 @@
+"""RollingCluster: a guarded cluster whose processes are replaced one by one, as the page of upgrades says.
+
+with RollingCluster(folder, quorum) as cluster:
+    cluster.roll_task_managers(build)      each: one of that build is begun, then an old one is drained
+    cluster.roll_job_managers(build)       the one that stands by, then the one that leads
+    cluster.submitting = build             what submits jobs from now on
+"""
+
+import json
+import os
+import signal
+import sys
+import urllib.request
+
+from tests.chaos.cluster import PATIENT, Job
+from tests.chaos.guarded_cluster import GuardedCluster
+from tests.chaos.other_build import HERE
+
+#: seconds in which a TaskManager is drained, whose stage of a job may take long on a busy machine
+_DRAINED_S = 240.0
+
+
+class RollingCluster(GuardedCluster):
+    def __init__(self, folder, quorum, **settings):
+        super().__init__(folder, quorum, job_managers=2, task_managers=2, session_s=6, points=(), **PATIENT | settings)
+        self.environment["PYTHONSAFEPATH"] = "1"  # sources are those of PYTHONPATH, wherever a process is started
+        self.submitting = HERE
+
+    def by(self, build):
+        """Return the environment of commands of a build."""
+        return {**self.environment, "PYTHONPATH": str(build.folder)}
+
+    def begin(self, build, *words):
+        """Run a script of bin/ of a build."""
+        here, self.environment = self.environment, self.by(build)
+        try:
+            return self.script(*words)
+        finally:
+            self.environment = here
+
+    def job(self, script, *arguments, options=()):
+        """Start a job by ``flink-run`` of the build that submits."""
+        here, self.environment = self.environment, self.by(self.submitting)
+        try:
+            return self.submit(script, *arguments, options=options)
+        finally:
+            self.environment = here
+
+    def listed(self):
+        """Return the TaskManagers by id."""
+        return {each["id"]: each for each in self.get("/taskmanagers")["taskmanagers"]}
+
+    def roll_task_managers(self, build):
+        """Replace every TaskManager that is not of a build, one after the other."""
+        for old in [key for key, each in self.listed().items() if each["version"] != build.version]:
+            count = len(self.listed())
+            self.begin(build, "taskmanager", "start")
+            self.await_task_managers(count + 1)
+            drain = Job(self.command("taskmanager", "drain", old, "--wait"), self.by(build), self.folder)
+            assert drain.wait(_DRAINED_S) == 0, drain.stderr + self.log_tails()
+            assert old not in self.listed()
+
+    def command(self, *words):
+        """Return the command line of ``flink-run``."""
+        return [sys.executable, "-m", "engine.cli.main", *words]
+
+    def roll_job_managers(self, build):
+        """Replace the JobManager that stands by, then the one that leads."""
+        leading = int(self.leaders.now.address.rpartition(":")[2])
+        for port in sorted(self.ports, key=lambda port: port == leading):
+            epoch = self.leaders.now.epoch
+            process = self.process_at(port)
+            os.kill(process.pid, signal.SIGTERM)  # which is what ``jobmanager.sh stop`` does on a machine of its own
+            process.wait(60)
+            if port == leading:
+                self.leaders.after(epoch, 60)
+            self.begin(build, "jobmanager", "start", "localhost", str(port))
+            self.await_job_manager(port, build)
+
+    def await_job_manager(self, port, build):
+        """Wait until a JobManager of that build answers, whether it leads or not."""
+        self.wait_until(lambda: self.version_at(port) == build.version, f"a JobManager of {build.version}")
+
+    def version_at(self, port):
+        """Return the version of a JobManager."""
+        with urllib.request.urlopen(f"http://localhost:{port}/jobmanager/environment", timeout=20) as answer:
+            return json.load(answer)["version"]
+
+    def attempts_of(self, job_id):
+        """Return, of each subtask, the number of its last attempt and the TaskManager that ran it."""
+        found = []
+        for vertex in self.get(f"/jobs/{job_id}")["vertices"]:
+            subtasks = self.get(f"/jobs/{job_id}/vertices/{vertex['id']}")["subtasks"]
+            found += [(each["attempt"], each["taskmanager-id"]) for each in subtasks]
+        return found

@@ -8,11 +8,10 @@ handle and in the description of a task, and a message more. Native modules are 
 """
 
 import shutil
-from pathlib import Path
-from typing import NamedTuple
 
 from engine import __version__
 from engine.versions import PROTOCOL
+from tests.last_release import Build
 from tests.tidy.imports import ROOT
 
 NEXT = "9.9.0"
@@ -37,13 +36,6 @@ ADDED = {
         ("class JobHandle(", "    format: int = HANDLE.newest\n", '    zone: str = "north"\n'),
     ),
 }
-
-
-class Build(NamedTuple):
-    """Sources that processes are started from."""
-
-    folder: Path
-    version: str
 
 
 HERE = Build(ROOT, __version__)

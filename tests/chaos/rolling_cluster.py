@@ -1,54 +1,50 @@
 """RollingCluster: a guarded cluster whose processes are replaced one by one, as the page of upgrades says.
 
-with RollingCluster(folder, quorum) as cluster:
-    cluster.roll_task_managers(build)      each: one of that build is begun, then an old one is drained
-    cluster.roll_job_managers(build)       the one that stands by, then the one that leads
-    cluster.submitting = build             what submits jobs from now on
+with RollingCluster(folder, quorum, build) as cluster:      everything is of that build
+    cluster.roll_task_managers(other)      each: one of the other build is begun, then an old one is drained
+    cluster.roll_job_managers(other)       the one that stands by, then the one that leads
+    cluster.submitting = other             what submits jobs from now on
 """
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import urllib.request
 
 from tests.chaos.cluster import PATIENT, Job
 from tests.chaos.guarded_cluster import GuardedCluster
-from tests.chaos.other_build import HERE
 
 #: seconds in which a TaskManager is drained, whose stage of a job may take long on a busy machine
 _DRAINED_S = 240.0
 
 
 class RollingCluster(GuardedCluster):
-    def __init__(self, folder, quorum, **settings):
+    def __init__(self, folder, quorum, build, **settings):
         super().__init__(folder, quorum, job_managers=2, task_managers=2, session_s=6, points=(), **PATIENT | settings)
-        self.environment["PYTHONSAFEPATH"] = "1"  # sources are those of PYTHONPATH, wherever a process is started
-        self.submitting = HERE
-
-    def by(self, build):
-        """Return the environment of commands of a build."""
-        return {**self.environment, "PYTHONPATH": str(build.folder)}
+        # sources are those of PYTHONPATH, wherever a process is started
+        self.environment |= {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(build.folder)}
+        self.submitting = build
 
     def begin(self, build, *words):
         """Run a script of bin/ of a build."""
-        here, self.environment = self.environment, self.by(build)
-        try:
-            return self.script(*words)
-        finally:
-            self.environment = here
+        command = [sys.executable, "-m", "engine.entrypoint.scripts", *words]
+        done = subprocess.run(command, env=self._of(build), capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, f"{words}: {done.stdout}\n{done.stderr}\n{self.log_tails()}"
 
-    def job(self, script, *arguments, options=()):
+    def command(self, build, *words):
+        """Start ``flink-run`` of a build."""
+        return Job([sys.executable, "-m", "engine.cli.main", *map(str, words)], self._of(build), self.folder)
+
+    def job(self, parallelism, *words):
         """Start a job by ``flink-run`` of the build that submits."""
-        here, self.environment = self.environment, self.by(self.submitting)
-        try:
-            return self.submit(script, *arguments, options=options)
-        finally:
-            self.environment = here
+        return self.command(self.submitting, "job", "submit", "-t", "cluster", "-p", parallelism, *words)
 
-    def listed(self):
-        """Return the TaskManagers by id."""
-        return {each["id"]: each for each in self.get("/taskmanagers")["taskmanagers"]}
+    def _of(self, build):
+        return {**self.environment, "PYTHONPATH": str(build.folder)}
+
+    # ---- the steps ----
 
     def roll_task_managers(self, build):
         """Replace every TaskManager that is not of a build, one after the other."""
@@ -56,21 +52,16 @@ class RollingCluster(GuardedCluster):
             count = len(self.listed())
             self.begin(build, "taskmanager", "start")
             self.await_task_managers(count + 1)
-            drain = Job(self.command("taskmanager", "drain", old, "--wait"), self.by(build), self.folder)
+            drain = self.command(build, "taskmanager", "drain", old, "--wait")
             assert drain.wait(_DRAINED_S) == 0, drain.stderr + self.log_tails()
             assert old not in self.listed()
-
-    def command(self, *words):
-        """Return the command line of ``flink-run``."""
-        return [sys.executable, "-m", "engine.cli.main", *words]
 
     def roll_job_managers(self, build):
         """Replace the JobManager that stands by, then the one that leads."""
         leading = int(self.leaders.now.address.rpartition(":")[2])
         for port in sorted(self.ports, key=lambda port: port == leading):
-            epoch = self.leaders.now.epoch
-            process = self.process_at(port)
-            os.kill(process.pid, signal.SIGTERM)  # which is what ``jobmanager.sh stop`` does on a machine of its own
+            epoch, process = self.leaders.now.epoch, self.process_at(port)
+            os.kill(process.pid, signal.SIGTERM)  # as ``jobmanager.sh stop`` does on a machine of its own
             process.wait(60)
             if port == leading:
                 self.leaders.after(epoch, 60)
@@ -80,6 +71,13 @@ class RollingCluster(GuardedCluster):
     def await_job_manager(self, port, build):
         """Wait until a JobManager of that build answers, whether it leads or not."""
         self.wait_until(lambda: self.version_at(port) == build.version, f"a JobManager of {build.version}")
+
+    # ---- what is seen ----
+
+    def listed(self):
+        """Return the TaskManagers by id."""
+        found = self.wait_until(lambda: self.get("/taskmanagers")["taskmanagers"], "TaskManagers")
+        return {each["id"]: each for each in found}
 
     def version_at(self, port):
         """Return the version of a JobManager."""

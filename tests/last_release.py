@@ -2,9 +2,8 @@
 
     python -m tests.last_release      builds it into build/releases/<tag>, and prints its path; says so where none is
 
-A release is a tag such as v0.2.0 on a commit before this one. What is built for a tag is used again: a cache of CI has
-to keep
-build/releases. Where there is no tag, or a clone without history, there is no wheel, and tests against it are skipped.
+A release is a tag such as v0.2.0 on a commit before this one. What is built for a tag is used again, as long as
+build/releases is kept. Where there is no tag, or no history, there is no wheel, and tests against it are skipped.
 """
 
 import subprocess

@@ -17,7 +17,7 @@ FIVE_STAGES = ROOT / "tests" / "chaos" / "five_stages.py"
 #: seconds of each stage of the long jobs, of which one runs whenever a process is replaced
 STAGE_S = 2.0
 ROUNDS = int(os.environ.get("ROUNDS", "1"))
-pytestmark = [pytest.mark.processes, needs_quorum, pytest.mark.timeout(900 * ROUNDS)]
+pytestmark = [pytest.mark.processes, needs_quorum]
 
 
 @pytest.fixture(params=["next", "last"])
@@ -48,9 +48,9 @@ def lines_of(folder):
 class Stream:
     """Jobs of five stages, one after the other, for as long as processes are replaced."""
 
-    def __init__(self, cluster, folder, name, rows, stage_s, parallelism):
+    def __init__(self, cluster, folder, name, rows, stage_s, parallelism, pause_s):
         self.cluster, self.folder, self.name = cluster, folder, name
-        self._arguments, self._parallelism = (rows, stage_s), parallelism
+        self._arguments, self._parallelism, self._pause_s = (rows, stage_s), parallelism, pause_s
         self.failures, self.ids = [], []
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._submit)
@@ -64,7 +64,7 @@ class Stream:
         self._thread.join()
 
     def _submit(self):
-        while not self._is_over.wait(0.5):
+        while not self._is_over.wait(self._pause_s):
             target = self.folder / self.name
             job = self.cluster.job(self._parallelism, FIVE_STAGES, target, *self._arguments)
             if job.wait() != 0 or lines_of(target) != expected_rows(self._arguments[0]):
@@ -94,13 +94,14 @@ def roll(cluster, build, upwards):
     assert {each["version"] for each in cluster.listed().values()} == {build.version}
 
 
+@pytest.mark.timeout(900 * ROUNDS)
 def test_every_process_is_replaced_in_both_directions_and_no_subtask_runs_twice(tmp_path, small_quorum, releases):
     older, newer = releases
     with RollingCluster(tmp_path / "cluster", small_quorum, older) as cluster:
         for number in range(ROUNDS):
             began_s = time.monotonic()
-            long = Stream(cluster, tmp_path, "long", 1600, STAGE_S, 2)
-            queue = Stream(cluster, tmp_path, "queue", 160, 0.01, 1)
+            long = Stream(cluster, tmp_path, "long", 1600, STAGE_S, 2, 0)
+            queue = Stream(cluster, tmp_path, "queue", 160, 0.01, 1, 3)
             with long, queue:
                 roll(cluster, newer, upwards=True)
                 roll(cluster, older, upwards=False)

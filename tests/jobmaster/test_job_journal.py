@@ -163,9 +163,7 @@ def test_an_event_that_a_newer_version_has_added_is_not_left_out(tmp_path):
     content = msgspec.msgpack.encode({"type": "moved", "time_ms": 1})
     with path.open("ab") as file:
         file.write(len(content).to_bytes(4, "big") + crc32c(content).to_bytes(4, "big") + content)
-    with pytest.raises(
-        VersionMismatchError, match=f"{path} has an event at offset .* start a JobManager of"
-    ):
+    with pytest.raises(VersionMismatchError, match=f"{path} has an event at offset .* start a JobManager of"):
         read_journal(str(path))
 
 

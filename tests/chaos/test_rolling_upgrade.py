@@ -1,6 +1,7 @@
 """Every process of a cluster is replaced by one of another release, and back, under jobs that go on."""
 
 import os
+import shlex
 import shutil
 import threading
 import time
@@ -92,6 +93,18 @@ def roll(cluster, build, upwards):
         cluster.roll_job_managers(build)
         cluster.roll_task_managers(build)
     assert {each["version"] for each in cluster.listed().values()} == {build.version}
+
+
+def test_the_page_has_the_steps_that_are_taken_here():
+    page = (ROOT / "docs/pages/operating/upgrade.md").read_text().partition("## With the cluster stopped")[0]
+    lines = [shlex.split(line, comments=True) for line in page.splitlines() if line.strip().startswith("bin/")]
+    assert [" ".join(words).replace("5f0c2a", "ID") for words in lines] == [
+        "bin/taskmanager.sh start",
+        "bin/flink-run taskmanager list",
+        "bin/flink-run taskmanager drain ID --wait",
+        "bin/jobmanager.sh stop",
+        "bin/jobmanager.sh start",
+    ]
 
 
 @pytest.mark.timeout(900 * ROUNDS)

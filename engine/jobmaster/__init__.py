@@ -15,6 +15,7 @@
     execution_edges.py  InputEdges, ConsumerEdges: the edges of a subtask, of a partition; index_set.py IndexSet
     execution_vertex.py ExecutionVertex, Execution, ExecutionEdge: one subtask, its attempts and inputs
     execution_state.py  states of an attempt, as a table       job_status.py  states of a job, as a table
+    state_times.py      when an attempt entered each state, as bytes
     edge_pattern.py     which producers feed which consumers   split_assignment.py  which subtask reads what
     scheduler.py        which pipelined regions may start, in which slots
     slot_pool.py        slots offered to the job               slot_timeout.py    what is said when there are too few

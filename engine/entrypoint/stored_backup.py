@@ -98,6 +98,7 @@ class StoredBackup:
                 raise BackupError(f"ZooKeeper does not let this process lead: {epoch}") from epoch
             yield services.state_store(), epoch
         except queue.Empty:
+            services.state_store().names()  # where ZooKeeper does not answer, that is the reason
             raise BackupError("a JobManager leads: stop the cluster before a backup is restored") from None
         finally:
             election.close()

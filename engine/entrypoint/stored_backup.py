@@ -95,7 +95,7 @@ class StoredBackup:
         try:
             epoch = contender.epochs.get(timeout=_LEAD_S)
             if isinstance(epoch, Exception):
-                raise BackupError(f"ZooKeeper does not let this process lead: {epoch}") from epoch
+                raise BackupError(f"the backup is not restored: {epoch}") from epoch
             yield services.state_store(), epoch
         except queue.Empty:
             services.state_store().names()  # where ZooKeeper does not answer, that is the reason

@@ -74,7 +74,9 @@ class Webhook:
         """Begin to send a text; ``name``: of what it tells, for the log."""
         if len(self._sending) >= QUEUE_MAX:
             oldest = next(iter(self._sending))
-            _log.error("webhook %s: %s is not told: more than %d texts wait", self._host, self._sending[oldest], QUEUE_MAX)
+            _log.error(
+                "webhook %s: %s is not told: more than %d texts wait", self._host, self._sending[oldest], QUEUE_MAX
+            )
             del self._sending[oldest]
             oldest.cancel()
         sending = asyncio.get_running_loop().create_task(self._send(name, body), name="webhook")

@@ -75,8 +75,8 @@ USER_RESULT_LIMIT = _option(
     "user.limit.result-size",
     "size",
     "0",
-    "Bytes of rows that the running jobs of one user return to their clients as a whole. The job that began last fails. "
-    "0: no limit.",
+    "Bytes of rows that the running jobs of one user return to their clients as a whole. The job that began last "
+    "fails. 0: no limit.",
 )
 JOB_USER = _option(
     "job.user",

@@ -6,8 +6,8 @@
     memory         of the tasks that run                     disk     that all current attempts have written
     result         files of rows for its client, when their tasks have ended
 
-Memory, disk and result of all running jobs of a user have limits, too (``user_use``). The rows of ``LIMITS`` say how each is measured. Tasks report five times a second, so a job may take more than it may
-for a moment. Pure.
+Memory, disk and result of all running jobs of a user have limits, too (``user_use``). The rows of ``LIMITS`` say how
+each is measured. Tasks report five times a second, so a job may take more than it may for a moment. Pure.
 
 Held by: tests/jobmaster/test_job_limits.py
 """
@@ -101,7 +101,8 @@ LIMITS: Final = (
     LimitRow(DISK_LIMIT, _disk_bytes, size_text, "the job has written {value} to disks; its limit is {limit}", True),
     LimitRow(RESULT_LIMIT, _result_bytes, size_text, "the job's result has {value}; its limit is {limit}", True),
     LimitRow(
-        USER_MEMORY_LIMIT, _memory_bytes, size_text, "{user}'s jobs use {value} of memory; the limit is {limit}", True, True
+        USER_MEMORY_LIMIT, _memory_bytes, size_text, "{user}'s jobs use {value} of memory; the limit is {limit}",
+        True, True,
     ),
     LimitRow(
         USER_DISK_LIMIT, _disk_bytes, size_text, "{user}'s jobs have written {value} to disks; the limit is {limit}",

@@ -6,10 +6,10 @@
     X-Drey-Signature: t=<ms since 1970>,v1=<hex of HMAC-SHA256(key, "<t>." + body)>
 
 ``post`` never waits. Each text has its own tries, so that one that is not taken delays no other: POSTS_MAX are sent at
-one time, at most QUEUE_MAX wait. A receiver checks the signature with the key, and that the time is not long ago. It gets a text
-at least once where it answers 2xx within the tries; an answer that it made and that was lost is another try. 408, 429
-and 5xx are tried again as no answer is, any other status is final. Redirects are not followed. The URL may hold
-secrets, so logs name its host alone. Thread: the event loop only.
+one time, at most QUEUE_MAX wait. A receiver checks the signature with the key, and that the time is not long ago. It
+gets a text at least once where it answers 2xx within the tries; an answer that it made and that was lost is another
+try. 408, 429 and 5xx are tried again as no answer is, any other status is final. Redirects are not followed. The URL
+may hold secrets, so logs name its host alone. Thread: the event loop only.
 
 Source: Stripe's signatures of webhooks.
 Held by: tests/rpc/test_webhook.py

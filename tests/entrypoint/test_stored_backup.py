@@ -20,5 +20,5 @@ def test_where_zookeeper_does_not_answer_that_is_the_reason_and_not_a_leader(mon
         "high-availability.zookeeper.quorum": "127.0.0.1:1",
         "high-availability.zookeeper.client.connection-timeout": "1s",
     }
-    with pytest.raises(BackupError, match="no ZooKeeper of 127.0.0.1:1 has answered"):
+    with pytest.raises(BackupError, match=r"no ZooKeeper of 127.0.0.1:1 has answered"):
         StoredBackup(configuration_from_texts(settings)).restore(tmp_path / "backup")

@@ -4,7 +4,7 @@
     any call,  Authorization: Bearer <session>, or Bearer <token>
     any other call                                               ─► UNAUTHENTICATED
 
-    <session>    <end, ms>.<random>.<user>.<HMAC-SHA256 of all>: none is kept, so none is lost as the server starts again
+    <session>    <end, ms>.<random>.<user>.<HMAC-SHA256 of all>: none is kept, so none is lost at a new start
 
 The token is a file of its own, ``flight-sql.token-file``: its holders run statements, which read and write what the
 server's user may. Its change ends all sessions. The tokens of users (``security.users-file``) are taken, too: the role

@@ -43,7 +43,7 @@ class _Edges(Sequence[ExecutionEdge]):
 
 
 class _Connection:
-    """What the edges of one JobEdge have in common."""
+    """The edges of one JobEdge: their pattern, and their ends."""
 
     __slots__ = ("inputs", "job_edge", "partitions", "pattern")
 
@@ -72,7 +72,7 @@ class _Connection:
         return not self.job_edge.shares and (self.is_whole or bool(self.job_edge.ranges))
 
     def _read_by(self, consumer: ExecutionVertex, consumers: int) -> list[IntermediateResultPartition]:
-        """Return what a consumer reads; all that read everything share one list."""
+        """Return the partitions that a consumer reads; all that read everything share one list."""
         producers = producers_of(self.pattern, len(self.partitions), consumers, consumer.subtask_index)
         whole = len(producers) == len(self.partitions)
         return self.partitions if whole else self.partitions[producers.start : producers.stop]

@@ -54,7 +54,7 @@ class RegionState(StrEnum):
 
 
 class RegionRun(msgspec.Struct, eq=False):
-    """What there is of a region while it runs."""
+    """The run of a region: its slots, and which subtasks may be deployed."""
 
     slots: tuple[AllocatedSlot, ...]
     #: subtasks that may still be SCHEDULED and be deployable

@@ -98,7 +98,7 @@ class Stage(msgspec.Struct, eq=False):
             self.waiting, self.unasked = {}, {}
 
 
-#: where regions are that no scheduler has yet
+#: stage of regions that no scheduler has yet
 _NO_STAGE: Final = Stage(())
 
 

@@ -151,6 +151,9 @@ def test_a_url_that_is_none_is_refused_and_one_that_is_counts_as_a_secret():
             Webhook(wrong, KEY, SystemClock())
     assert "secret" not in repr(Webhook("https://host/secret", KEY, SystemClock()))
     assert is_secret("jobmanager.webhook.url") and not is_secret("jobmanager.webhook.key-file")
+    assert is_secret("storage.s3.session-token")
+    for key in ("flight-sql.token-file", "security.token-file", "security.read-token-file"):
+        assert not is_secret(key), "a path is no secret"
 
 
 def test_without_a_webhook_nothing_is_told():

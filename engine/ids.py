@@ -25,7 +25,7 @@ from typing import Self
 import msgspec
 
 
-class _HexId(msgspec.Struct, frozen=True, order=True):
+class _HexId(msgspec.Struct, frozen=True, order=True, gc=False):
     """Base of the ids that are 128 random bits written as 32 hex digits."""
 
     value: str
@@ -39,19 +39,19 @@ class _HexId(msgspec.Struct, frozen=True, order=True):
         return self.value
 
 
-class JobId(_HexId, frozen=True, order=True):
+class JobId(_HexId, frozen=True, order=True, gc=False):
     """A submitted job."""
 
 
-class AllocationId(_HexId, frozen=True, order=True):
+class AllocationId(_HexId, frozen=True, order=True, gc=False):
     """One allocation of one slot to one job."""
 
 
-class ResourceId(_HexId, frozen=True, order=True):
+class ResourceId(_HexId, frozen=True, order=True, gc=False):
     """One TaskManager process."""
 
 
-class JobVertexId(msgspec.Struct, frozen=True, order=True):
+class JobVertexId(msgspec.Struct, frozen=True, order=True, gc=False):
     """One vertex of a JobGraph: its 0-based position in topological order."""
 
     index: int
@@ -60,7 +60,7 @@ class JobVertexId(msgspec.Struct, frozen=True, order=True):
         return f"v{self.index}"
 
 
-class IntermediateDataSetId(msgspec.Struct, frozen=True, order=True):
+class IntermediateDataSetId(msgspec.Struct, frozen=True, order=True, gc=False):
     """One output of a vertex: the producing vertex and the 0-based number of the output."""
 
     producer: JobVertexId
@@ -70,7 +70,7 @@ class IntermediateDataSetId(msgspec.Struct, frozen=True, order=True):
         return f"{self.producer}.{self.output_index}"
 
 
-class ExecutionAttemptId(msgspec.Struct, frozen=True, order=True):
+class ExecutionAttemptId(msgspec.Struct, frozen=True, order=True, gc=False):
     """One attempt of one subtask; ``nonce`` keeps attempts of two leaders apart."""
 
     vertex: JobVertexId
@@ -87,7 +87,7 @@ class ExecutionAttemptId(msgspec.Struct, frozen=True, order=True):
         return f"{self.vertex}-{self.subtask_index}-{self.attempt_number}-{self.nonce}"
 
 
-class ResultPartitionId(msgspec.Struct, frozen=True, order=True):
+class ResultPartitionId(msgspec.Struct, frozen=True, order=True, gc=False):
     """The result of one attempt for one data set (the producer's attempt makes it unambiguous)."""
 
     data_set: IntermediateDataSetId

@@ -7,20 +7,9 @@ from __future__ import annotations
 
 import time
 
-_UNITS = ("B", "KB", "MB", "GB", "TB")
-_STEP = 1024
 _SECOND_MS = 1000
 _MINUTE_S = 60
 _HOUR_S = 3600
-
-
-def bytes_text(size: float) -> str:
-    """Return a number of bytes: ``3.4 MB``."""
-    unit = 0
-    while size >= _STEP and unit < len(_UNITS) - 1:
-        size /= _STEP
-        unit += 1
-    return f"{size:.0f} {_UNITS[unit]}" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
 
 
 def count_text(count: int) -> str:

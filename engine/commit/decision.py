@@ -18,6 +18,7 @@ import msgspec
 
 from engine.errors import CorruptBlockError
 from engine.ids import JobId
+from engine.versions import DECISION
 
 
 class DecidedFile(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,7 +67,7 @@ class Decision(msgspec.Struct, frozen=True):
     job_id: JobId
     epoch: int
     outputs: tuple[DecidedOutput, ...]
-    format: int = 1
+    format: int = DECISION.newest
 
 
 def encode_decision(decision: Decision) -> bytes:
@@ -80,6 +81,5 @@ def decode_decision(content: bytes, source: str) -> Decision:
         decision = msgspec.json.decode(content, type=Decision)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise CorruptBlockError(f"{source} is not a decision: {error}") from error
-    if decision.format != 1:
-        raise CorruptBlockError(f"{source} is a decision of format {decision.format}, not 1")
+    DECISION.check(decision.format, source)
     return decision

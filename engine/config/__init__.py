@@ -10,6 +10,7 @@
     home.py         a checkout or an installation: folders of conf, of scripts, of what is delivered
     loader.py       layers (file, environment, command line, script) -> Configuration
     storage_options.py  what opens object stores
+    process_keys.py       options that the processes of a cluster read, and no job
     operating_options.py  users, a webhook, what a leader does beside its jobs
     limit_options.py  what a job, or all jobs of a user, may take
     sql_options.py  those of queries; flight_sql_options.py, lineage_options.py: of the rooms

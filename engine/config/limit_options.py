@@ -57,6 +57,27 @@ USER_SLOTS_LIMIT = _option(
     "that needs more alone fails its job. 0: no limit.",
     minimum=0,
 )
+USER_MEMORY_LIMIT = _option(
+    "user.limit.memory",
+    "size",
+    "0",
+    "Bytes of pages and of Python workers that the running tasks of all jobs of one user use. The job that began last "
+    "fails. 0: no limit.",
+)
+USER_DISK_LIMIT = _option(
+    "user.limit.disk",
+    "size",
+    "0",
+    "Bytes that the running jobs of one user have written to disks of TaskManagers. The job that began last fails. 0: "
+    "no limit.",
+)
+USER_RESULT_LIMIT = _option(
+    "user.limit.result-size",
+    "size",
+    "0",
+    "Bytes of rows that the running jobs of one user return to their clients as a whole. The job that began last "
+    "fails. 0: no limit.",
+)
 JOB_USER = _option(
     "job.user",
     "string",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from engine.config.loader import PREFIX, Configuration
 
 HIDDEN = "******"
-_WORDS = r"password|passwd|fsspec|secret(?!-file)|token|webhook\.url|(api|access|account)-?key|credential"
+_WORDS = r"password|passwd|fsspec|secret(?!-file)|token(?!-file)|webhook\.url|(api|access|account)-?key|credential"
 _SECRET_KEY = re.compile(_WORDS, re.IGNORECASE)
 
 

@@ -21,7 +21,7 @@ from engine.commit.decision import Decision, decode_decision, encode_decision
 from engine.commit.targets import target_named
 from engine.dispatcher.job_handle import DamagedJobError, JobHandle, StoredFile, checked_content
 from engine.dispatcher.storage_folder import StorageFolder
-from engine.errors import CorruptBlockError, PlanError
+from engine.errors import CorruptBlockError, PlanError, VersionMismatchError
 from engine.formats.output_check import sinks_of, staging_of
 from engine.graph.deployment import Staging
 from engine.graph.job_graph import JobGraph
@@ -78,12 +78,17 @@ class JobFiles:
         return stored
 
     def graph(self, handle: JobHandle) -> JobGraph:
-        """Return the graph that a handle names."""
+        """Return the graph that a handle names. Raises DamagedJobError, VersionMismatchError."""
         path = self.path(handle.job_id, handle.graph.file)
         try:
             graph = msgspec.msgpack.decode(checked_content(path, handle.graph), type=JobGraph)
             graph.validate()
-        except (msgspec.MsgspecError, UnicodeDecodeError, PlanError) as error:
+        except msgspec.MsgspecError as error:  # its digest is right: another program has written it so
+            raise VersionMismatchError(
+                f"{path} is a JobGraph that this version of Drey does not understand ({error}): start a JobManager of "
+                "the version that the job was submitted with, or a newer one"
+            ) from error
+        except (UnicodeDecodeError, PlanError) as error:
             raise DamagedJobError(f"{path} is not a JobGraph: {error}") from error
         if graph.job_id != handle.job_id:
             raise DamagedJobError(f"{path} is the graph of job {graph.job_id}")
@@ -100,7 +105,7 @@ class JobFiles:
             raise DamagedJobError(str(error)) from error
 
     def events(self, job_id: JobId, journal: str) -> tuple[JobEvent, ...]:
-        """Return the events of a journal; none where there is no journal."""
+        """Return the events of a journal; none where there is no journal. Raises VersionMismatchError, OSError."""
         try:
             return read_journal(journal).events
         except FileNotFoundError:
@@ -116,17 +121,17 @@ class JobFiles:
 
     def staged_by_journal(self, job_id: JobId, journal: str) -> set[Staging]:
         """Return the places in which a job staged, according to its journal."""
-        return {
-            staging
-            for event in self.events(job_id, journal)
-            if isinstance(event, Prepared)
-            for staging in event.places.values()
-        }
+        try:
+            events = self.events(job_id, journal)
+        except VersionMismatchError as error:
+            _log.warning("what job %s staged is found by the names of its outputs: %s", job_id, error)
+            return set()
+        return {staging for event in events if isinstance(event, Prepared) for staging in event.places.values()}
 
     def staged_by_name(self, handle: JobHandle) -> set[Staging]:
         """Return the places in which a job may have staged, by its outputs in the handle and in the graph."""
         folder = target_named("folder")
         found = {folder.staging(each, handle.job_id) if isinstance(each, str) else each for each in handle.outputs}
-        with contextlib.suppress(DamagedJobError):
+        with contextlib.suppress(DamagedJobError, VersionMismatchError):
             found |= {staging_of(sink.spec, handle.job_id) for sink in sinks_of(self.graph(handle))}
         return found

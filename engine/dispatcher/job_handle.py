@@ -28,6 +28,7 @@ from engine.ids import JobId
 from engine.jobmaster.job_event import JobEvent
 from engine.jobmaster.job_journal import Journal
 from engine.storage.file_systems import file_system_of
+from engine.versions import HANDLE
 from ha.interfaces import ForeignStateError
 
 #: limits of output paths in a handle, which has to stay small
@@ -97,6 +98,7 @@ class JobHandle(msgspec.Struct, frozen=True):
     outputs: tuple[Staging | str, ...] = ()
     #: number of the submission, rising
     order: int = 0
+    format: int = HANDLE.newest
 
 
 class StoredJob(NamedTuple):
@@ -126,11 +128,12 @@ class StoredEnd(NamedTuple):
 
 
 def decode_handle(job_id: JobId, content: bytes) -> JobHandle:
-    """Return a handle; ForeignStateError when it is none of that job."""
+    """Return a handle; ForeignStateError when it is none of that job, VersionMismatchError when it is a newer one."""
     try:
         handle = msgspec.json.decode(content, type=JobHandle)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ForeignStateError(f"the handle of job {job_id} is none: {error}") from error
+    HANDLE.check(handle.format, f"the handle of job {job_id}")
     result = handle.result.file if handle.result is not None else None
     files = [stored.file for stored in (handle.graph, handle.decision, result) if stored is not None]
     if handle.job_id != job_id or any(_FILE.fullmatch(name) is None for name in (*files, handle.journal)):

@@ -151,7 +151,8 @@ class StoredJobs:
     def load(self, job_id: JobId) -> StoredJob | StoredEnd | None:
         """Return a job, or how it ended; None when its handle is gone.
 
-        Raises: ForeignStateError (not one of our handles), BrokenJobError, JobElsewhereError, OSError.
+        Raises: ForeignStateError (not one of our handles), BrokenJobError, JobElsewhereError, VersionMismatchError,
+        OSError.
         """
         handle = self._handles.read(job_id)
         if handle is None:
@@ -169,7 +170,8 @@ class StoredJobs:
                 "high-availability.storageDir; is it mounted, or was it removed?",
             )
         try:
-            return StoredJob(handle, self._files.graph(handle), self._files.decision(handle), journal)
+            decision = self._files.decision(handle)  # first: whatever a newer program decided is left to that one
+            return StoredJob(handle, self._files.graph(handle), decision, journal)
         except DamagedJobError as error:
             raise BrokenJobError(handle, journal, str(error)) from error
 

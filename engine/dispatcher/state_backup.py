@@ -38,12 +38,12 @@ from engine.dispatcher.storage_folder import names_below, read_identity
 from engine.errors import EngineError, ResourceError
 from engine.ids import JobId
 from engine.storage.file_systems import file_system_of
+from engine.versions import BACKUP
 from ha.interfaces import ForeignStateError, StateHandleStore
 
 #: tries to read handles and files between which no handle changes
 _TRIES: Final = 20
 _PAUSE_S: Final = 0.25
-_VERSION: Final = 1
 _MEMBER: Final = re.compile(
     r"handles/[0-9a-f]{32}|storage/identity|storage/(jobs|blobs)/[0-9a-f]{32}/[A-Za-z0-9_-][A-Za-z0-9._-]*"
     r"|storage/results/[A-Za-z0-9_-][A-Za-z0-9._-]*|history/[0-9a-f]{32}\.job"
@@ -132,7 +132,7 @@ def _write(path: Path, places: BackupPlaces, store: StateHandleStore, key: bytes
         for name in names_below(places.history):
             if name.endswith(".job"):
                 writer.add_all(f"history/{name}", f"{places.history}/{name}", is_folder=False)
-        manifest = msgspec.json.encode(_Manifest(_VERSION, __version__, int(time.time() * 1000), writer.digests))
+        manifest = msgspec.json.encode(_Manifest(BACKUP.newest, __version__, int(time.time() * 1000), writer.digests))
         writer.add("manifest.json", manifest)
         writer.add("seal", _seal(key, manifest))
         return len(kept)
@@ -213,8 +213,7 @@ def read_backup(path: Path, key: bytes) -> Backup:
     except (OSError, EOFError, tarfile.TarError, msgspec.MsgspecError, KeyError, ValueError) as error:
         raise BackupError(f"{path} is no backup, or is damaged: {error}") from error
     del digests["manifest.json"], digests["seal"]
-    if said.version != _VERSION:
-        raise BackupError(f"{path} was made by Drey {said.drey}, in a form that this one does not read")
+    BACKUP.check(said.version, os.fspath(path))
     wrong = {name for name in digests.keys() | said.files.keys() if digests.get(name) != said.files.get(name)}
     wrong |= {name for name in digests if not _MEMBER.fullmatch(name)}
     if wrong:

@@ -32,6 +32,7 @@ from engine.entrypoint.readiness import Readiness
 from engine.errors import ConfigurationError, EngineError
 from engine.fault_points import arm
 from engine.memory.heap import settle_daemon
+from engine.rpc.secret_file import SecretFileError
 from engine.storage.store_client import use_store_settings
 
 _log = logging.getLogger(__name__)
@@ -166,7 +167,7 @@ class _Life:
                 _log.exception("%s does not start", self._name)
             self._readiness.failed(str(error) or repr(error))
             await self._stop(daemon)
-            return EXIT_NOT_STARTED
+            return EXIT_MISCONFIGURED if isinstance(error, SecretFileError) else EXIT_NOT_STARTED
         await self._end.wait()
         if self._failure is not None:
             self._readiness.failed(str(self._failure) or repr(self._failure))

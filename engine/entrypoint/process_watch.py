@@ -10,7 +10,7 @@ Held by: tests/entrypoint/test_cluster_over_rest.py
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,13 +20,13 @@ from engine.insight.process_meter import ProcessMeter
 
 
 class ProcessWatch:
-    """The meter of one process. Thread: the event loop."""
+    """The meter of one process. ``own_files`` looks what its own files take. Thread: the event loop."""
 
-    def __init__(self, folders: Iterable[Path]) -> None:
+    def __init__(self, folders: Iterable[Path], own_files: Callable[[], tuple[int, int]] | None = None) -> None:
         asked = tuple(dict.fromkeys(folders))
-        self._executor = ThreadPoolExecutor(max_workers=max(1, len(asked)), thread_name_prefix="drey-disks")
+        self._executor = ThreadPoolExecutor(max_workers=len(asked) + 1, thread_name_prefix="drey-disks")
         self._lag = LoopLag()
-        self._disks = DiskWatch(asked)
+        self._disks = DiskWatch(asked, own=own_files)
         self.meter = ProcessMeter(self._lag.metrics, self._disks.metrics)
         self._running: list[asyncio.Task[None]] = []
 

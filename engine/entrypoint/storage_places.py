@@ -10,6 +10,7 @@ ZooKeeper a folder that is set has the handles, too: the jobs of the one JobMana
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from engine.errors import ConfigurationError, PlanError
 from engine.private_folder import NotPrivateError, make_closed
 from engine.process_folder import ProcessFolder
 from engine.storage.file_systems import file_system_of
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,14 @@ def storage_places(configuration: Configuration, places: Places, own: Path) -> S
     """Return the folders; ``own`` is the process's. ConfigurationError where they cannot be made."""
     shared = shared_folder(configuration, places)
     history = history_folder(configuration, places)
+    former = places.log / "history"
+    count = len(list(former.glob("*.job")))
+    if count and os.fspath(former) != history:
+        _log.warning(
+            "%d jobs that ended before lie in %s and are not shown: history is in %s now (%s, %s); move the files "
+            "there, or set %s to where they are",
+            count, former, history, HA_STORAGE_FOLDER.key, JOB_STORE_FOLDER.key, JOB_STORE_FOLDER.key,
+        )  # fmt: skip
     if shared is None:
         return StoragePlaces(os.fspath(own), history, is_durable=False)
     if file_system_of(shared).folders is not None:

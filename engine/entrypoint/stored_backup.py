@@ -95,9 +95,10 @@ class StoredBackup:
         try:
             epoch = contender.epochs.get(timeout=_LEAD_S)
             if isinstance(epoch, Exception):
-                raise BackupError(f"ZooKeeper does not let this process lead: {epoch}") from epoch
+                raise BackupError(f"the backup is not restored: {epoch}") from epoch
             yield services.state_store(), epoch
         except queue.Empty:
+            services.state_store().names()  # where ZooKeeper does not answer, that is the reason
             raise BackupError("a JobManager leads: stop the cluster before a backup is restored") from None
         finally:
             election.close()

@@ -108,7 +108,7 @@ class TaskManager:
         self._server.health.why_not_ready = self._why_not_ready
         scratch = scratch_folder()
         folders = local_folders(str(scratch), *spill_directories(configuration), str(context.places.log))
-        self._watch = ProcessWatch(folders)
+        self._watch = ProcessWatch(folders, self._own_files)
         self._server.http.add_routes([process_metrics_route(f"taskmanager-{self._resource_id}", self._watch.meter)])
         sweep(scratch, FolderPrefix.BLOBS)
         self._blob_folder = ProcessFolder.create(scratch, FolderPrefix.BLOBS)
@@ -168,7 +168,6 @@ class TaskManager:
             self._blocking_work,
             task_executor.activities,
             self._watch.meter,
-            self._usage,
         )
         self._server.rpc.start(self._insight)
         _log.info("TaskManager %s listens at %s", self._resource_id, self._server.address)
@@ -244,13 +243,13 @@ class TaskManager:
             return NotReady.STARTING
         return None if self._task_executor.is_registered else NotReady.NOT_REGISTERED
 
-    def _usage(self) -> dict[str, float]:
-        assert self._resources is not None and self._task_executor is not None, "it has started"
-        used_bytes, free_bytes = self._resources.disk_bytes()
-        return {
-            "Status.Disk.Used": float(used_bytes),
-            "Status.Disk.Free": float(free_bytes),
-        }
+    def _own_files(self) -> tuple[int, int]:
+        """Return the bytes free beside spilled rows and stored results, and those that they take. Thread: any."""
+        resources = self._resources
+        if resources is None:
+            raise FileNotFoundError("no folder is there yet")
+        used_bytes, free_bytes = resources.disk_bytes()
+        return free_bytes, used_bytes
 
     def _registered(self, leader: Leader) -> None:
         self._leader_address = leader.resource_manager_address.rpartition("/")[0]

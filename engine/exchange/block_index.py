@@ -22,8 +22,9 @@ from typing import Final, NamedTuple, overload
 
 from engine.errors import CorruptBlockError
 from engine.iomanager.crc32c import crc32c
+from engine.versions import RESULTS
 
-VERSION: Final = 1
+VERSION: Final = RESULTS.newest
 INDEX_MAGIC: Final = b"DREYPIDX"
 INDEX_HEADER: Final = struct.Struct("<8sHHI16s")
 INDEX_ENTRY: Final = struct.Struct("<QQII")

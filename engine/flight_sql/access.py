@@ -4,10 +4,12 @@
     any call,  Authorization: Bearer <session>, or Bearer <token>
     any other call                                               ─► UNAUTHENTICATED
 
-    <session>    <end, ms>.<random>.<HMAC-SHA256 of both>: the server keeps none, so none is lost as it starts again
+    <session>    <end, ms>.<random>.<user>.<HMAC-SHA256 of all>: none is kept, so none is lost at a new start
 
 The token is a file of its own, ``flight-sql.token-file``: its holders run statements, which read and write what the
-server's user may. Its change ends all sessions. Tokens are compared in constant time, and are in no text.
+server's user may. Its change ends all sessions. The tokens of users (``security.users-file``) are taken, too: the role
+``read`` runs queries alone, and the sessions of a user end when it is removed or gets another token. Tokens are
+compared in constant time, and are in no text.
 
 Source: RFC 6750 (bearer), RFC 7617 (basic)
 """
@@ -20,12 +22,14 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyarrow import flight
 
 from engine.clock import Clock, SystemClock
+from engine.rpc.principal import Role
 from engine.rpc.refusals import REFUSALS, Reason
+from engine.rpc.user_tokens import User, UserTokens
 
 _HEADER: Final = "authorization"
 _HEADER_MAX: Final = 4096
@@ -37,10 +41,23 @@ _WRONG: Final = (
 ACCESS: Final = "access"
 
 
+class Caller(NamedTuple):
+    """The session of a caller, or "" and why it is let in under none."""
+
+    owner: str
+    why: str = ""
+    may_change: bool = True
+    #: user by whose token it is known; None: by the token of the server
+    user: User | None = None
+
+
 class Access:
     """The token of a server, and the sessions of its holders. ``token`` None: all callers are let in."""
 
-    def __init__(self, token: bytes | None, session_s: float, clock: Clock | None = None) -> None:
+    def __init__(
+        self, token: bytes | None, session_s: float, clock: Clock | None = None, users: UserTokens | None = None
+    ) -> None:
+        self._users = users
         self._digest = None if token is None else hashlib.sha256(token).digest()
         self._key = b"" if token is None else hashlib.sha256(b"drey flight sql session\0" + token).digest()
         self._session_ms = int(session_s * 1000)
@@ -54,42 +71,53 @@ class Access:
         """Whether all callers are let in."""
         return self._digest is None
 
-    def new_session(self) -> str:
-        """Return the bearer token of a new session."""
-        said = f"{self._clock.wall_ms() + self._session_ms}.{secrets.token_hex(8)}"
-        return f"{said}.{self._signed(said)}"
+    def new_session(self, user: User | None = None) -> str:
+        """Return the bearer token of a new session, that of a user or of a holder of the server's token."""
+        said = f"{self._clock.wall_ms() + self._session_ms}.{secrets.token_hex(8)}.{user.name if user else ''}"
+        return f"{said}.{self._signed(said, user)}"
 
-    def owner_of(self, header: str) -> tuple[str, str]:
-        """Return the session that a header is of, and "", or "" and why it is none."""
+    def caller_of(self, header: str) -> Caller:
+        """Return the caller that a header is of."""
         scheme, _, value = header.partition(" ")
         if self.is_open:
-            return "anonymous", ""
+            return Caller("anonymous")
         if not header or len(header) > _HEADER_MAX:
-            return "", "a token is missing"
+            return Caller("", "a token is missing")
         given = value.strip()
         if scheme.lower() == "basic":
-            user, password = _of_basic(given)
-            return (f"user {user}", "") if self._is_token(password) else ("", "the password is not the token")
+            name, password = _of_basic(given)
+            if self._is_token(password):
+                return Caller(f"user {name}")
+            return self._of_user(password) or Caller("", "the password is not the token")
         if scheme.lower() != "bearer":
-            return "", "only Basic and Bearer are known"
-        if self._is_token(given.encode("utf-8", "surrogateescape")):
-            return "token", ""
-        return self._of_session(given)
+            return Caller("", "only Basic and Bearer are known")
+        token = given.encode("utf-8", "surrogateescape")
+        if self._is_token(token):
+            return Caller("token")
+        return self._of_user(token) or self._of_session(given)
 
-    def _of_session(self, given: str) -> tuple[str, str]:
+    def _of_user(self, token: bytes) -> Caller | None:
+        user = self._users.of_token(token) if self._users is not None and token else None
+        return Caller(f"token of {user.name}", "", user.role > Role.READ, user) if user else None
+
+    def _of_session(self, given: str) -> Caller:
         said, _, signature = given.rpartition(".")
-        if not hmac.compare_digest(signature.encode("utf-8", "surrogateescape"), self._signed(said).encode()):
-            return "", "the token is wrong"
-        end, _, number = said.partition(".")
+        end, number, name = (*said.split(".", 2), "", "")[:3]
+        user = self._users.named(name) if self._users is not None and name else None
+        expected = self._signed(said, user)
+        is_right = hmac.compare_digest(signature.encode("utf-8", "surrogateescape"), expected.encode())
+        if not is_right or bool(name) != bool(user):
+            return Caller("", "the token is wrong")
         if self._clock.wall_ms() >= int(end):
-            return "", "the session has expired"
-        return f"session {number}", ""
+            return Caller("", "the session has expired")
+        return Caller(f"session {number}", "", user is None or user.role > Role.READ, user)
 
     def _is_token(self, given: bytes) -> bool:
         return self._digest is not None and hmac.compare_digest(hashlib.sha256(given).digest(), self._digest)
 
-    def _signed(self, said: str) -> str:
-        return hmac.new(self._key, said.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+    def _signed(self, said: str, user: User | None) -> str:
+        text = f"{said} {user.digest if user else ''}"
+        return hmac.new(self._key, text.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
 
 
 def _of_basic(given: str) -> tuple[str, bytes]:
@@ -102,30 +130,30 @@ def _of_basic(given: str) -> tuple[str, bytes]:
 
 
 class AccessOfCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Lets calls in, or refuses them."""
+    """Lets calls in, or refuses them. The library does not say from which address they come."""
 
     def __init__(self, access: Access) -> None:
         super().__init__()
         self._access = access
 
     def start_call(self, info: flight.CallInfo, headers: Mapping[str, Sequence[str]]) -> AccessOfCall:
-        """Return the session of a call. Raises: FlightUnauthenticatedError."""
+        """Return the caller of a call. Raises: FlightUnauthenticatedError."""
         header = headers.get(_HEADER, [""])[0]
-        owner, why = self._access.owner_of(header)
-        if not owner:
+        caller = self._access.caller_of(header)
+        if not caller.owner:
             reason = Reason.MISSING_SECRET if not header else Reason.WRONG_SECRET
-            REFUSALS.note(reason, "flight-sql", str(info.method), why)
-            raise flight.FlightUnauthenticatedError(_WRONG.format(why))
+            REFUSALS.note(reason, "flight-sql", str(info.method), caller.why)
+            raise flight.FlightUnauthenticatedError(_WRONG.format(caller.why))
         is_login = header[:6].lower() == "basic "  # also where all are let in: clients wait for a token
-        return AccessOfCall(owner, self._access.new_session() if is_login else "")
+        return AccessOfCall(caller, self._access.new_session(caller.user) if is_login else "")
 
 
 class AccessOfCall(flight.ServerMiddleware):  # type: ignore[misc]
-    """The session of one call."""
+    """The caller of one call."""
 
-    def __init__(self, owner: str, session: str) -> None:
+    def __init__(self, caller: Caller, session: str) -> None:
         super().__init__()
-        self.owner = owner
+        self.caller = caller
         self._session = session
 
     def sending_headers(self) -> dict[str, str]:

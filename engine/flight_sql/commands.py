@@ -52,11 +52,12 @@ class ForbiddenError(EngineError):
 
 
 class Call:
-    """The session of a client's call, and whether it was cancelled."""
+    """The session of a client's call, whether it was cancelled, and whether its caller may change anything."""
 
-    def __init__(self, owner: str, is_cancelled: Callable[[], bool]) -> None:
+    def __init__(self, owner: str, is_cancelled: Callable[[], bool], *, may_change: bool = True) -> None:
         self.owner = owner
         self.is_cancelled = is_cancelled
+        self.may_change = may_change
 
 
 class Commands:
@@ -165,8 +166,7 @@ class Commands:
         if not changes:
             with self._run(Ticket().number, call):
                 return self._bound(statement, text, next(parameter_sets(text, parameters))).to_arrow()
-        if self.is_read_only:
-            raise ForbiddenError("this server is read-only: it runs queries alone (serve --read-only)")
+        self.check_change(call)
         while not self._changing.acquire(timeout=_LOOK_S):
             if call.is_cancelled():
                 raise GoneError("cancelled while it waited for another change")
@@ -181,6 +181,13 @@ class Commands:
         if len(tables) == 1:
             return tables[0]
         return pa.table({"rows": pa.array([sum(changed_rows(each) for each in tables)], pa.int64())})
+
+    def check_change(self, call: Call) -> None:
+        """Raise ForbiddenError for a call that may change nothing."""
+        if self.is_read_only:
+            raise ForbiddenError("this server is read-only: it runs queries alone (serve --read-only)")
+        if not call.may_change:
+            raise ForbiddenError("the role read runs queries alone: what changes something needs the role submit")
 
     def _change(self, statement: kinds.Statement, parameters: Parameters) -> pa.Table:
         if isinstance(statement, kinds.Query):  # MERGE, UPDATE, DELETE

@@ -151,7 +151,8 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
         )
 
     def _call(self, context: flight.ServerCallContext) -> Call:
-        return Call(context.get_middleware(ACCESS).owner, context.is_cancelled)
+        caller = context.get_middleware(ACCESS).caller
+        return Call(caller.owner, context.is_cancelled, may_change=caller.may_change)
 
     # rows ------------------------------------------------------------------------------------------------------
 
@@ -198,7 +199,8 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
         name, message = unpacked(ticket.ticket)
         commands = self._commands
         if catalog.is_of_catalog(name):
-            table = catalog.answer(name, message, commands.session.environment, is_read_only=commands.is_read_only)
+            is_read_only = commands.is_read_only or not self._call(context).may_change
+            table = catalog.answer(name, message, commands.session.environment, is_read_only=is_read_only)
             return flight.RecordBatchStream(table)
         if name != "TicketStatementQuery":
             raise NotYetSupportedError(f"flight sql: a ticket of {name}")

@@ -32,6 +32,7 @@ from engine.errors import ConfigurationError
 from engine.network_address import is_loopback
 from engine.rpc.secret_file import load_or_create_secret, place_beside_configuration
 from engine.rpc.tls import certificate_pem
+from engine.rpc.user_tokens import UserTokens, users_file
 from engine.statements.session import StatementSession
 
 try:
@@ -75,7 +76,9 @@ class FlightSqlService:
         if is_open and not is_loopback(host):
             raise ConfigurationError(f"serve --no-token is for this machine alone, and {host} is beyond it")
         token = None if self.token_file is None else load_or_create_secret(self.token_file, "token of Flight SQL")
-        access = Access(token, configuration.get(SESSION_TIMEOUT) / 1000)
+        users = users_file(configuration)
+        known = UserTokens(users) if users is not None and not is_open else None
+        access = Access(token, configuration.get(SESSION_TIMEOUT) / 1000, users=known)
         self.running = RunningStatements(
             configuration.get(MAX_RUNNING), configuration.get(MAX_WAITING), configuration.get(READER_TIMEOUT) / 1000
         )

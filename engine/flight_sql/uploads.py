@@ -22,7 +22,7 @@ from pyarrow import flight
 
 from engine.errors import PlanError
 from engine.flight_sql.admission import GoneError
-from engine.flight_sql.commands import Call, Commands, ForbiddenError
+from engine.flight_sql.commands import Call, Commands
 from engine.flight_sql.messages import given, request
 
 _CREATES, _FAILS_IF_ABSENT = 1, 2
@@ -41,8 +41,7 @@ class Uploads:
 
     def take(self, message: Any, reader: flight.MetadataRecordBatchReader, call: Call) -> int:
         """Take a table; return its rows. Raises: EngineError."""
-        if self._commands.is_read_only:
-            raise ForbiddenError("this server is read-only: it takes no tables (serve --read-only)")
+        self._commands.check_change(call)
         name = message.table
         if (given(message, "catalog") or "drey", given(message, "schema") or "main") != ("drey", "main"):
             raise PlanError(f"flight sql: the table {name} is for drey.main; others take MERGE and COPY")

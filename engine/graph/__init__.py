@@ -6,6 +6,7 @@
 Every stage is frozen, typed and has a byte form; none holds a user's object, a thread or a socket, and none imports
 pyarrow. So the same plan is explained, submitted, recovered, re-planned and translated to Spark.
 
+    exact.py                base of structs that are understood whole or refused
     expression.py           expressions: column, literal, call, cast, case
     function_row.py function_table.py   the functions of expressions: arguments, results, which may fail
     plan_schema.py          a schema as per-column rows with the exact type as Arrow IPC bytes

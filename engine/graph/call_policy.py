@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
+from engine.graph.exact import Exact
 
 #: policies for a row for which the function fails, or whose result does not fit: the job fails; the result is null; the
 #: row has no result; the result is null, and ERROR_COLUMNS hold reason, place and input
@@ -17,7 +17,7 @@ ERROR_COLUMNS: Final = ("error", "error_place", "error_input")
 ERROR_INPUT: Final = ERROR_COLUMNS[-1]
 
 
-class CallPolicy(msgspec.Struct, frozen=True):
+class CallPolicy(Exact, frozen=True):
     """The policy of a function's calls. ``concurrency``: of an async function, calls at once; 0: not async."""
 
     concurrency: int = 0

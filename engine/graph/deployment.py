@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from engine.graph.exact import Exact
 from engine.graph.job_graph import JobArtifact
 from engine.graph.operator_descriptor import OperatorDescriptor
 from engine.graph.packed_sizes import packed_sizes
@@ -42,7 +43,7 @@ class PartitionLocation(StrEnum):
     REMOTE = "REMOTE"
 
 
-class ProducerPlace(msgspec.Struct, frozen=True, gc=False):
+class ProducerPlace(Exact, frozen=True, gc=False):
     """The result of one producer, and where it is. ``address`` is the data plane address when REMOTE, else ""."""
 
     partition: ResultPartitionId
@@ -61,7 +62,7 @@ class InputChannelDescriptor(msgspec.Struct, frozen=True, gc=False):
     part: tuple[int, int] = WHOLE
 
 
-class KeyRange(msgspec.Struct, frozen=True):
+class KeyRange(Exact, frozen=True):
     """The rows with lower <= key < upper, keys as ``engine.sort.key_bytes`` writes them; None: no bound."""
 
     lower: bytes | None = None
@@ -75,7 +76,7 @@ class RangeSamples(msgspec.Struct, frozen=True):
     weights: tuple[int, ...] = ()
 
 
-class InputGateDescriptor(msgspec.Struct, frozen=True):
+class InputGateDescriptor(Exact, frozen=True):
     """One data set that a subtask consumes."""
 
     input_index: int
@@ -103,7 +104,7 @@ class InputGateDescriptor(msgspec.Struct, frozen=True):
         )
 
 
-class ResultPartitionDescriptor(msgspec.Struct, frozen=True):
+class ResultPartitionDescriptor(Exact, frozen=True):
     """One data set that a subtask produces. ``subpartition_count`` is fixed here."""
 
     id: ResultPartitionId
@@ -126,7 +127,7 @@ class Staging(msgspec.Struct, frozen=True):
     target: str = "folder"
 
 
-class SinkStaging(msgspec.Struct, frozen=True):
+class SinkStaging(Exact, frozen=True):
     """The place for the attempt files of a sink, and the name of its OutputTarget."""
 
     sink_index: int
@@ -142,7 +143,7 @@ class PublishedOutput(msgspec.Struct, frozen=True):
     facts: dict[str, int | str] = {}
 
 
-class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
+class TaskDeploymentDescriptor(Exact, frozen=True):
     """The description of one attempt of one subtask, complete."""
 
     job_id: JobId
@@ -168,7 +169,7 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     #: True if it may read splits of other subtasks in its process, and they its own (``shared_splits``)
     shares_splits: bool = False
     #: names of the states in which places that change are read (``held_states``)
-    held_states: dict[str, str] = {}
+    held_states: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class StagedFile(msgspec.Struct, frozen=True):

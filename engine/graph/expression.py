@@ -33,16 +33,17 @@ from typing import Any, Final
 
 import msgspec
 
+from engine.graph.exact import Exact
 from engine.graph.window import WindowFrame
 
 
-class ColumnRef(msgspec.Struct, frozen=True, tag="column"):
+class ColumnRef(Exact, frozen=True, tag="column"):
     """A column of the input by name."""
 
     name: str
 
 
-class Literal(msgspec.Struct, frozen=True, tag="literal"):
+class Literal(Exact, frozen=True, tag="literal"):
     """A constant. ``value`` repeats simple ones (for estimates and text); ``ipc`` is exact for every type."""
 
     ipc: bytes
@@ -50,15 +51,15 @@ class Literal(msgspec.Struct, frozen=True, tag="literal"):
     value: bool | int | float | str | None = None
 
 
-class Call(msgspec.Struct, frozen=True, tag="call", weakref=True):
+class Call(Exact, frozen=True, tag="call", weakref=True):
     """A function over expressions; ``options`` are its constants (a pattern, a unit)."""
 
     function: str
     arguments: tuple[Expression, ...]
-    options: dict[str, bool | int | float | str | None] = {}
+    options: dict[str, bool | int | float | str | None] = msgspec.field(default_factory=dict)
 
 
-class Cast(msgspec.Struct, frozen=True, tag="cast", weakref=True):
+class Cast(Exact, frozen=True, tag="cast", weakref=True):
     """Conversion to the type of the single field in ``type_ipc`` (an Arrow IPC schema).
 
     widens: a cast that the engine adds; it gives the float nearest to an integer, where a cast that a user wrote must
@@ -71,14 +72,14 @@ class Cast(msgspec.Struct, frozen=True, tag="cast", weakref=True):
     widens: bool = False
 
 
-class Case(msgspec.Struct, frozen=True, tag="case", weakref=True):
+class Case(Exact, frozen=True, tag="case", weakref=True):
     """First branch whose condition is true; null when none is and there is no otherwise."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression | None = None
 
 
-class OrderedBy(msgspec.Struct, frozen=True):
+class OrderedBy(Exact, frozen=True):
     """One key of the order within a window."""
 
     expression: Expression
@@ -96,7 +97,7 @@ CHAINED_MAX: Final = 64
 OF_GROUPS: Final = "of_groups"
 
 
-class Over(msgspec.Struct, frozen=True, tag="over"):
+class Over(Exact, frozen=True, tag="over"):
     """A window function for each row: lowered, a column of a Window operator below.
 
     ``argument`` and ``default`` may be None; ``default`` is the second argument of functions of two. ``count`` is the n
@@ -114,7 +115,7 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     distinct: bool = False
 
 
-class Aggregated(msgspec.Struct, frozen=True, tag="aggregated"):
+class Aggregated(Exact, frozen=True, tag="aggregated"):
     """An aggregate of the rows of a group: lowered, a column of what is computed for the groups.
 
     ``where``: rows for which it is not true do not count. ``distinct``: equal values count once. ``order_by``: of the
@@ -126,10 +127,10 @@ class Aggregated(msgspec.Struct, frozen=True, tag="aggregated"):
     where: Expression | None = None
     distinct: bool = False
     order_by: tuple[OrderedBy, ...] = ()
-    options: dict[str, bool | int | float | str | None] = {}
+    options: dict[str, bool | int | float | str | None] = msgspec.field(default_factory=dict)
 
 
-class FromDataSet(msgspec.Struct, frozen=True, tag="from_data_set"):
+class FromDataSet(Exact, frozen=True, tag="from_data_set"):
     """The only value of a data set, or whether a tested value is one of its values: lowered, a join.
 
     ``number``: which input of the operator it is; until there is an operator, the environment's number of the data set.
@@ -139,7 +140,7 @@ class FromDataSet(msgspec.Struct, frozen=True, tag="from_data_set"):
     tested: Expression | None = None
 
 
-class PythonCall(msgspec.Struct, frozen=True, tag="python_call"):
+class PythonCall(Exact, frozen=True, tag="python_call"):
     """A user's function of values: lowered, a column that an operator below adds.
 
     ``kind``, ``function``, ``function_name``, ``file`` and ``line`` as in the plan's PythonFunction; ``type_ipc`` says
@@ -158,7 +159,7 @@ class PythonCall(msgspec.Struct, frozen=True, tag="python_call"):
 Expression = ColumnRef | Literal | Call | Cast | Case | Over | Aggregated | FromDataSet | PythonCall
 
 
-class NamedExpression(msgspec.Struct, frozen=True):
+class NamedExpression(Exact, frozen=True):
     """An expression and the name of the column it makes."""
 
     name: str
@@ -171,7 +172,7 @@ EXTREMES_OF_CONDITIONS: Final = {"any": "max", "all": "min"}
 ORDER_DEPENDENT_AGGREGATES = frozenset({"first", "last"})
 
 
-class AggregateCall(msgspec.Struct, frozen=True):
+class AggregateCall(Exact, frozen=True):
     """One aggregate with states: ``function`` is one of ``engine.accumulators.aggregate_functions``, or count_all."""
 
     function: str

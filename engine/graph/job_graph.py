@@ -24,6 +24,7 @@ from functools import cached_property
 import msgspec
 
 from engine.errors import PlanError
+from engine.graph.exact import Exact
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator, SourceOperator
 from engine.graph.planned_step import PlannedStep
 from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
@@ -32,7 +33,7 @@ from engine.graph.subpartition_share import SubpartitionShare, are_complete
 from engine.ids import IntermediateDataSetId, JobId, JobVertexId
 
 
-class IntermediateDataSet(msgspec.Struct, frozen=True):
+class IntermediateDataSet(Exact, frozen=True):
     """One output of a vertex."""
 
     id: IntermediateDataSetId
@@ -44,7 +45,7 @@ class IntermediateDataSet(msgspec.Struct, frozen=True):
     subpartition_count: int | None = None
 
 
-class JobEdge(msgspec.Struct, frozen=True):
+class JobEdge(Exact, frozen=True):
     """A vertex's use of a data set. Edges with the same ``input_index`` are one logical input (a union)."""
 
     data_set: IntermediateDataSetId
@@ -57,7 +58,7 @@ class JobEdge(msgspec.Struct, frozen=True):
     shares: tuple[tuple[SubpartitionShare, ...], ...] = ()
 
 
-class JobVertex(msgspec.Struct, frozen=True):
+class JobVertex(Exact, frozen=True):
     """A chain of operators that run in one task, in ``parallelism`` subtasks."""
 
     id: JobVertexId
@@ -91,7 +92,7 @@ USER_KEY = "job.user"
 SCRIPT_MODULES = "script-modules.zip"
 
 
-class JobArtifact(msgspec.Struct, frozen=True):
+class JobArtifact(Exact, frozen=True):
     """Python modules that came with a job: one ``.py`` file, or an archive (zip, wheel) of modules and packages."""
 
     #: file name as imports need it: ``helpers.py``
@@ -101,7 +102,7 @@ class JobArtifact(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-class JobGraph(msgspec.Struct, frozen=True, dict=True):
+class JobGraph(Exact, frozen=True, dict=True):
     """A submitted job: vertices in topological order, and the plan and configuration they came from."""
 
     job_id: JobId
@@ -116,7 +117,7 @@ class JobGraph(msgspec.Struct, frozen=True, dict=True):
     #: artifacts in order of the module search path
     artifacts: tuple[JobArtifact, ...] = ()
     #: requests, bytes read and bytes written that making the plan took, by store
-    stores: dict[str, tuple[int, int, int]] = {}
+    stores: dict[str, tuple[int, int, int]] = msgspec.field(default_factory=dict)
     #: part of a slot's pages that its operators divide: libraries that it needs take the others
     page_share: float = 1.0
     #: physical operators as they were planned, for the profile of the run

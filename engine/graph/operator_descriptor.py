@@ -15,6 +15,7 @@ from typing import ClassVar
 import msgspec
 
 from engine.graph.call_policy import CallPolicy
+from engine.graph.exact import Exact
 from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, Expression, NamedExpression
 from engine.graph.function_table import is_deterministic
 from engine.graph.plan_schema import PlanSchema
@@ -44,7 +45,7 @@ class Traits(msgspec.Struct, frozen=True):
     absorbs: bool = False
 
 
-class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
+class SourceOperator(Exact, frozen=True, tag="source"):
     """Head: reads the splits assigned to the subtask.
 
     ``is_replicated``: every subtask is assigned all splits. ``rate_limit``: rows per second of all subtasks together.
@@ -64,13 +65,13 @@ class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
     threads: int = 1
 
 
-class IdentityOperator(msgspec.Struct, frozen=True, tag="identity"):
+class IdentityOperator(Exact, frozen=True, tag="identity"):
     """Head: passes its input's batches on (a union, a repartitioning without work)."""
 
     traits: ClassVar[Traits] = Traits(is_head=True, takes_any_rows=True, keeps_size=True, is_repeatable=True)
 
 
-class ProjectOperator(msgspec.Struct, frozen=True, tag="project"):
+class ProjectOperator(Exact, frozen=True, tag="project"):
     """Evaluates expressions."""
 
     expressions: tuple[NamedExpression, ...]
@@ -82,7 +83,7 @@ class ProjectOperator(msgspec.Struct, frozen=True, tag="project"):
         return Traits(takes_any_rows=is_repeatable, keeps_size=True, is_repeatable=is_repeatable)
 
 
-class FilterOperator(msgspec.Struct, frozen=True, tag="filter"):
+class FilterOperator(Exact, frozen=True, tag="filter"):
     """Keeps rows for which the predicate is true."""
 
     traits: ClassVar[Traits] = Traits(takes_any_rows=True, is_repeatable=True)
@@ -90,7 +91,7 @@ class FilterOperator(msgspec.Struct, frozen=True, tag="filter"):
     predicate: Expression
 
 
-class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
+class PythonOperator(Exact, frozen=True, tag="python"):
     """Runs a user's function in a worker process: ``kind`` as in ``engine.graph.plan.PythonFunction``, or "partition".
 
     "partition" calls the function with the values of ``keys`` and ``channel_count`` and appends what it returns as an
@@ -123,7 +124,7 @@ class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
         return Traits(takes_any_rows=is_row_wise)
 
 
-class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
+class HashJoinOperator(Exact, frozen=True, tag="hash_join"):
     """Hybrid hash join. Input 0 is left, 1 is right; ``build_left`` says which one is built.
 
     ``output``: for each output column, the side it is taken from (0 left, 1 right) and its index there.
@@ -149,7 +150,7 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
         return 0 if self.build_left else 1
 
 
-class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
+class SortMergeJoinOperator(Exact, frozen=True, tag="sort_merge_join"):
     """Head: sorts both inputs by their keys and merges them. Fields as in HashJoinOperator.
 
     ``left_share``: what the sort of the left gets of the memory for both.
@@ -170,7 +171,7 @@ class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
         return 0
 
 
-class RangeJoinOperator(msgspec.Struct, frozen=True, tag="range_join"):
+class RangeJoinOperator(Exact, frozen=True, tag="range_join"):
     """Head: sorts both inputs by their keys and what ``range`` compares, and merges them; ``condition`` is the rest.
 
     The other fields as in SortMergeJoinOperator.
@@ -192,7 +193,7 @@ class RangeJoinOperator(msgspec.Struct, frozen=True, tag="range_join"):
         return 0
 
 
-class AsofJoinOperator(msgspec.Struct, frozen=True, tag="asof_join"):
+class AsofJoinOperator(Exact, frozen=True, tag="asof_join"):
     """Head: sorts both inputs by their keys, the last of which is the time, and merges them.
 
     ``direction``, ``is_strict`` and ``tolerance`` as in the plan's AsofJoin, the other fields as in
@@ -225,7 +226,7 @@ class PartitionedAsofOperator(AsofJoinOperator, frozen=True, tag="partitioned_as
 JoinOperator = HashJoinOperator | SortMergeJoinOperator | RangeJoinOperator | AsofJoinOperator
 
 
-class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
+class SortOperator(Exact, frozen=True, tag="sort"):
     """External sort; ``limit`` keeps the first rows only."""
 
     traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True, is_repeatable=True, absorbs=True)
@@ -236,14 +237,14 @@ class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
     top: GroupLimit | None = None
 
 
-class GroupedStates(msgspec.Struct, frozen=True):
+class GroupedStates(Exact, frozen=True):
     """Rows are partial states of groups: those of one group become one wherever they meet."""
 
     keys: tuple[str, ...]
     calls: tuple[AggregateCall, ...]
 
 
-class SortRunsOperator(msgspec.Struct, frozen=True, tag="sort_runs"):
+class SortRunsOperator(Exact, frozen=True, tag="sort_runs"):
     """Last of a chain: sorts its subtask's rows into runs, which consumers read by ranges of keys."""
 
     traits: ClassVar[Traits] = Traits(is_repeatable=True, absorbs=True)
@@ -253,7 +254,7 @@ class SortRunsOperator(msgspec.Struct, frozen=True, tag="sort_runs"):
     groups: GroupedStates | None = None
 
 
-class MergeRunsOperator(msgspec.Struct, frozen=True, tag="merge_runs"):
+class MergeRunsOperator(Exact, frozen=True, tag="merge_runs"):
     """Head: merges one range of the sorted runs of all producers; of groups it emits results."""
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
@@ -262,7 +263,7 @@ class MergeRunsOperator(msgspec.Struct, frozen=True, tag="merge_runs"):
     groups: GroupedStates | None = None
 
 
-class RangeWindowsOperator(msgspec.Struct, frozen=True, tag="range_windows"):
+class RangeWindowsOperator(Exact, frozen=True, tag="range_windows"):
     """Head: merges one range of the sorted runs of all producers, with window functions over the rows of all ranges."""
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True)
@@ -271,7 +272,7 @@ class RangeWindowsOperator(msgspec.Struct, frozen=True, tag="range_windows"):
     calls: tuple[WindowCall, ...]
 
 
-class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
+class HashAggregateOperator(Exact, frozen=True, tag="hash_aggregate"):
     """Hash aggregation.
 
     ``phase``: "partial" emits states and may emit a group twice, "combine" does so of states, "final" merges states,
@@ -297,7 +298,7 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
         return Traits(takes_any_rows=is_partial, is_repeatable=is_repeatable, absorbs=not is_partial)
 
 
-class WindowOperator(msgspec.Struct, frozen=True, tag="window"):
+class WindowOperator(Exact, frozen=True, tag="window"):
     """Window functions over rows that come sorted by ``partition_by``, then ``order_by``."""
 
     traits: ClassVar[Traits] = Traits(keeps_size=True)
@@ -307,7 +308,7 @@ class WindowOperator(msgspec.Struct, frozen=True, tag="window"):
     calls: tuple[WindowCall, ...]
 
 
-class ExplodeOperator(msgspec.Struct, frozen=True, tag="explode"):
+class ExplodeOperator(Exact, frozen=True, tag="explode"):
     """A row for each element of a list; fields as in the plan's Explode."""
 
     traits: ClassVar[Traits] = Traits(takes_any_rows=True, is_repeatable=True)
@@ -317,7 +318,7 @@ class ExplodeOperator(msgspec.Struct, frozen=True, tag="explode"):
     keep_empty: bool
 
 
-class SortedAggregateOperator(msgspec.Struct, frozen=True, tag="sorted_aggregate"):
+class SortedAggregateOperator(Exact, frozen=True, tag="sorted_aggregate"):
     """Aggregates of rows that come sorted by ``keys``, then in the order that their calls want."""
 
     keys: tuple[str, ...]
@@ -329,7 +330,7 @@ class SortedAggregateOperator(msgspec.Struct, frozen=True, tag="sorted_aggregate
         return Traits(is_repeatable=all(call.function == "quantile" for call in self.calls))
 
 
-class PartitionedAggregateOperator(msgspec.Struct, frozen=True, tag="partitioned_aggregate"):
+class PartitionedAggregateOperator(Exact, frozen=True, tag="partitioned_aggregate"):
     """A SortedAggregateOperator for rows in any order: ``order_by`` is that of rows within a group.
 
     Columns of the order are of types that have ``window.has_order_of_words``.
@@ -345,7 +346,7 @@ class PartitionedAggregateOperator(msgspec.Struct, frozen=True, tag="partitioned
         return Traits(is_repeatable=all(call.function == "quantile" for call in self.calls), absorbs=True)
 
 
-class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
+class LimitOperator(Exact, frozen=True, tag="limit"):
     """A limit: at most ``count`` rows of this subtask."""
 
     traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True)
@@ -353,7 +354,7 @@ class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
     count: int
 
 
-class SinkOperator(msgspec.Struct, frozen=True, tag="sink"):
+class SinkOperator(Exact, frozen=True, tag="sink"):
     """Last of a chain: stages files for the commit."""
 
     traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True, is_repeatable=True)
@@ -387,7 +388,7 @@ PhysicalOperator = (
 )
 
 
-class OperatorDescriptor(msgspec.Struct, frozen=True):
+class OperatorDescriptor(Exact, frozen=True):
     """One operator of a chain with its schemas; ``memory_weight``: among those that divide a slot's pages."""
 
     node_id: int

@@ -18,8 +18,8 @@ from typing import Final, Literal
 import msgspec
 
 _Code = Literal["B", "H", "I", "Q"]
-#: codes of unsigned numbers, and their bits
-_CODES: Final[tuple[tuple[_Code, int], ...]] = (("B", 8), ("H", 16), ("I", 32), ("Q", 64))
+#: codes of unsigned numbers, and their bytes
+_CODES: Final[tuple[tuple[_Code, int], ...]] = (("B", 1), ("H", 2), ("I", 4), ("Q", 8))
 
 
 def packed_sizes(sizes: Iterable[int]) -> bytes:
@@ -47,10 +47,10 @@ class KeptSizes(msgspec.Struct, frozen=True, gc=False):
 
 def kept_sizes(packed: bytes) -> KeptSizes:
     """Return reported sizes in the fewest bytes each."""
-    sizes = sizes_of(packed)
-    largest = max(sizes, default=0)
-    code = next(code for code, bits in _CODES if largest < 1 << bits)
-    return KeptSizes(code, array(code, sizes).tobytes())
+    highest = next((byte for byte in range(7, 0, -1) if packed[byte::8].strip(b"\0")), 0)
+    code, width = next((code, width) for code, width in _CODES if highest < width)
+    low = memoryview(packed).cast(code)[:: 8 // width].tobytes()
+    return KeptSizes(code, _little(array(code, low)).tobytes())
 
 
 def _little(sizes: array[int]) -> array[int]:

@@ -17,9 +17,10 @@ from functools import cached_property
 import msgspec
 
 from engine.errors import SchemaError
+from engine.graph.exact import Exact
 
 
-class ColumnInfo(msgspec.Struct, frozen=True):
+class ColumnInfo(Exact, frozen=True):
     """A column as planning knows it.
 
     ``ipc`` is the Arrow IPC schema message of one field with this column's type (and field metadata). The name inside
@@ -40,7 +41,7 @@ class ColumnInfo(msgspec.Struct, frozen=True):
     ipc: bytes
 
 
-class PlanSchema(msgspec.Struct, frozen=True, dict=True):
+class PlanSchema(Exact, frozen=True, dict=True):
     """Columns of a data set, in order. Names are unique."""
 
     columns: tuple[ColumnInfo, ...]

@@ -10,17 +10,17 @@ Held by: tests/optimizer/test_range_planning.py
 
 from __future__ import annotations
 
-import msgspec
+from engine.graph.exact import Exact
 
 
-class RangeBound(msgspec.Struct, frozen=True):
+class RangeBound(Exact, frozen=True):
     """A bound: a column of the side that does not have the point."""
 
     column: str
     is_inclusive: bool
 
 
-class RangeCondition(msgspec.Struct, frozen=True):
+class RangeCondition(Exact, frozen=True):
     """The condition of a range join: the points in a row's interval; at least one bound is set."""
 
     is_point_left: bool

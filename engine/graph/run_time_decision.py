@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.graph.exact import Exact
 from engine.graph.subpartition_share import SubpartitionShare
 from engine.ids import JobVertexId
 from engine.memory.page_budget import PageBudget
 
 
-class AdaptiveSettings(msgspec.Struct, frozen=True):
+class AdaptiveSettings(Exact, frozen=True):
     """The settings of run-time decisions; they also depend on sizes.
 
     execution_mode: name of an ExecutionMode.
@@ -40,7 +41,7 @@ class AdaptiveSettings(msgspec.Struct, frozen=True):
     skew_bytes: int = 0
 
 
-class ExpectedSize(msgspec.Struct, frozen=True):
+class ExpectedSize(Exact, frozen=True):
     """The size that the optimizer expected of all partitions of a data set together.
 
     ``is_certain``: nothing on the way to it is a guess, so waiting for the real size tells nothing new.
@@ -51,7 +52,7 @@ class ExpectedSize(msgspec.Struct, frozen=True):
     is_certain: bool
 
 
-class AdaptiveJoin(msgspec.Struct, frozen=True):
+class AdaptiveJoin(Exact, frozen=True):
     """The properties of a join for run-time decisions: its type, its hint and what follows it.
 
     may_broadcast: left, right: that input may be read whole by every subtask while the other one stays where it is.
@@ -67,7 +68,7 @@ class AdaptiveJoin(msgspec.Struct, frozen=True):
     why_whole: tuple[str | None, str | None] = (None, None)
 
 
-class BroadcastInput(msgspec.Struct, frozen=True, tag="broadcast"):
+class BroadcastInput(Exact, frozen=True, tag="broadcast"):
     """A repartitioned join becomes a broadcast join.
 
     ``small`` (0 left, 1 right) is finished and read whole by every subtask; the other input is no longer shuffled.
@@ -82,14 +83,14 @@ class BroadcastInput(msgspec.Struct, frozen=True, tag="broadcast"):
     is_pipelined: bool
 
 
-class RepartitionInputs(msgspec.Struct, frozen=True, tag="repartition"):
+class RepartitionInputs(Exact, frozen=True, tag="repartition"):
     """A broadcast join becomes a repartitioned one: its build input (``large``) is finished, the other not begun."""
 
     join: JobVertexId
     large: int
 
 
-class BuildSide(msgspec.Struct, frozen=True, tag="build_side"):
+class BuildSide(Exact, frozen=True, tag="build_side"):
     """The other input of a join is built."""
 
     join: JobVertexId
@@ -98,7 +99,7 @@ class BuildSide(msgspec.Struct, frozen=True, tag="build_side"):
     memory_weight: float
 
 
-class SplitSkew(msgspec.Struct, frozen=True, tag="split_skew"):
+class SplitSkew(Exact, frozen=True, tag="split_skew"):
     """Subpartitions of a join's inputs that are too large are read by several subtasks.
 
     ``shares``: of the left and of the right input, for each subtask. Where a subtask reads a share of a subpartition of
@@ -109,14 +110,14 @@ class SplitSkew(msgspec.Struct, frozen=True, tag="split_skew"):
     shares: tuple[tuple[tuple[SubpartitionShare, ...], ...], tuple[tuple[SubpartitionShare, ...], ...]]
 
 
-class KeepSkew(msgspec.Struct, frozen=True, tag="keep_skew"):
+class KeepSkew(Exact, frozen=True, tag="keep_skew"):
     """An input (0 left, 1 right) of a join is skewed, and stays so; nothing changes."""
 
     join: JobVertexId
     side: int
 
 
-class SubtaskRanges(msgspec.Struct, frozen=True, tag="parallelism"):
+class SubtaskRanges(Exact, frozen=True, tag="parallelism"):
     """Vertices connected through FORWARD get fewer subtasks: one for each range [begin, end) of subpartitions."""
 
     vertices: tuple[JobVertexId, ...]

@@ -15,12 +15,11 @@ Held by: tests/optimizer/test_top_planning.py
 
 from __future__ import annotations
 
-import msgspec
-
+from engine.graph.exact import Exact
 from engine.graph.sort_key import SortKey
 
 
-class RuntimeFilter(msgspec.Struct, frozen=True):
+class RuntimeFilter(Exact, frozen=True):
     """One key of one join, and the column of a source that its probe rows have it from."""
 
     #: number of the join in the optimized plan, and its name
@@ -34,7 +33,7 @@ class RuntimeFilter(msgspec.Struct, frozen=True):
     rows_max: int | None = None
 
 
-class TopThreshold(msgspec.Struct, frozen=True):
+class TopThreshold(Exact, frozen=True):
     """The first key of a top-n, which is a column of a source."""
 
     #: number of the top-n in the optimized plan

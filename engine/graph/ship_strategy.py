@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-import msgspec
-
 from engine.errors import PlanError
+from engine.graph.exact import Exact
 from engine.graph.plan_schema import PlanSchema
 
 
@@ -84,7 +83,7 @@ SORTED_RUNS = "SORTED_RUNS"
 KeyText = tuple[str, ...]
 
 
-class HeavyKeys(msgspec.Struct, frozen=True):
+class HeavyKeys(Exact, frozen=True):
     """Keys of one side of a join that have too many rows for one subtask; the other side has them the other way.
 
     ``spread``: rows go to all channels in turn, but each producer's first row of a key to the channel of its hash.
@@ -96,7 +95,7 @@ class HeavyKeys(msgspec.Struct, frozen=True):
     replicated: tuple[KeyText, ...] = ()
 
 
-class PartitionerSpec(msgspec.Struct, frozen=True):
+class PartitionerSpec(Exact, frozen=True):
     """The channel selector of an output.
 
     ``kind`` in GLOBAL SHUFFLE REBALANCE RESCALE BROADCAST FORWARD KEYGROUP CUSTOM HASH SORTED_RUNS; ``keys`` are

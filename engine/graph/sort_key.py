@@ -5,10 +5,10 @@ Held by: tests/records/test_comparator.py
 
 from __future__ import annotations
 
-import msgspec
+from engine.graph.exact import Exact
 
 
-class SortKey(msgspec.Struct, frozen=True):
+class SortKey(Exact, frozen=True):
     """Order by a column. ``nulls_last`` is absolute: it does not turn with ``descending``."""
 
     column: str

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.graph.exact import Exact
 from engine.graph.expression import Expression
 from engine.graph.sort_key import SortKey
 
 
-class SourceSplit(msgspec.Struct, frozen=True, gc=False):
+class SourceSplit(Exact, frozen=True, gc=False):
     """A piece of a source that one subtask reads: a text and numbers, at which no collector has to look.
 
     CSV: bytes [start, end) of the file, both on record boundaries. Parquet: row groups [start, end). Arrow IPC file:
@@ -29,7 +30,7 @@ class SourceSplit(msgspec.Struct, frozen=True, gc=False):
     row_count: int = -1
 
 
-class StoredFile(msgspec.Struct, frozen=True, array_like=True):
+class StoredFile(Exact, frozen=True, array_like=True):
     """An object of a store as it was when a plan was made; it is read as such, or not at all."""
 
     path: str
@@ -38,7 +39,7 @@ class StoredFile(msgspec.Struct, frozen=True, array_like=True):
     tag: str | None
 
 
-class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
+class CsvSource(Exact, frozen=True, tag="csv"):
     """Delimited text. The schema of all columns in the file is ``file_schema_ipc``; ``columns`` are those wanted."""
 
     paths: tuple[str, ...]
@@ -67,9 +68,9 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     #: prefix of lines that are ignored; "": none are
     comment: str = ""
     #: texts that mean null, by column, where they differ from ``null_values``
-    column_nulls: dict[str, tuple[str, ...]] = {}
+    column_nulls: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     #: formats of dates and times, by column; ``date_format`` is that of all others
-    date_formats: dict[str, str] = {}
+    date_formats: dict[str, str] = msgspec.field(default_factory=dict)
     date_format: str = ""
     #: texts that are true and false, beside true, True and TRUE, false, False and FALSE
     true_values: tuple[str, ...] = ()
@@ -82,7 +83,7 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     named: tuple[str, ...] = ()
 
 
-class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
+class ParquetSource(Exact, frozen=True, tag="parquet"):
     """Parquet files (also those of an export or record data set); ``columns`` are those wanted."""
 
     paths: tuple[str, ...]
@@ -104,7 +105,7 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     stored: tuple[StoredFile, ...] = ()
 
 
-class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):
+class ArrowSource(Exact, frozen=True, tag="arrow"):
     """Arrow IPC files: either the bytes of one inline (small data) or files that the client wrote (``paths``)."""
 
     paths: tuple[str, ...]
@@ -113,7 +114,7 @@ class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):
     inline: bytes | None = None
 
 
-class TextSource(msgspec.Struct, frozen=True, tag="text"):
+class TextSource(Exact, frozen=True, tag="text"):
     """Lines of text. Splits are cut anywhere: a line is read by the split in which it begins."""
 
     paths: tuple[str, ...]
@@ -125,7 +126,7 @@ class TextSource(msgspec.Struct, frozen=True, tag="text"):
     skip_rows: int = 0
 
 
-class JsonSource(msgspec.Struct, frozen=True, tag="json"):
+class JsonSource(Exact, frozen=True, tag="json"):
     """JSON lines, split as text is. ``file_schema_ipc`` is the schema of all columns, ``columns`` are those wanted."""
 
     paths: tuple[str, ...]
@@ -140,7 +141,7 @@ class JsonSource(msgspec.Struct, frozen=True, tag="json"):
     is_inferred: bool = False
 
 
-class FormatSource(msgspec.Struct, frozen=True, tag="format"):
+class FormatSource(Exact, frozen=True, tag="format"):
     """A source of a format that has no struct of its own; ``format`` names its entry (``engine.formats``).
 
     Of ipc, orc and avro splits are blocks [start, end), or [0, 0) for a whole file.
@@ -154,7 +155,7 @@ class FormatSource(msgspec.Struct, frozen=True, tag="format"):
     #: rows for which it is not true are not wanted; over any columns of ``file_schema_ipc``
     predicate: Expression | None = None
     #: options that the format's reader needs
-    options: dict[str, str | int | float | bool | None] = {}
+    options: dict[str, str | int | float | bool | None] = msgspec.field(default_factory=dict)
     #: facts about single files that the format's reader needs, a row each, as an Arrow IPC stream
     files_ipc: bytes = b""
 
@@ -162,7 +163,7 @@ class FormatSource(msgspec.Struct, frozen=True, tag="format"):
 FileSource = CsvSource | ParquetSource | TextSource | JsonSource | FormatSource
 
 
-class PathSource(msgspec.Struct, frozen=True, tag="paths"):
+class PathSource(Exact, frozen=True, tag="paths"):
     """Another source and columns that the paths of its files say; ``paths`` and ``splits`` are those of ``inner``."""
 
     inner: FileSource
@@ -174,7 +175,7 @@ class PathSource(msgspec.Struct, frozen=True, tag="paths"):
     #: values of those columns for each path, as texts that cast to their types
     values: dict[str, tuple[str | None, ...]]
     #: columns that some files lack, by file, and types of all columns where there are any
-    absent: dict[str, tuple[str, ...]] = {}
+    absent: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     absent_schema_ipc: bytes = b""
 
 
@@ -225,7 +226,7 @@ class SourceStatistics(msgspec.Struct, frozen=True):
     computed: tuple[ComputedStatistics, ...] = ()
 
 
-class SinkSpec(msgspec.Struct, frozen=True):
+class SinkSpec(Exact, frozen=True):
     """A sink: ``path`` is a folder in which rows are written, or the one file of them.
 
     ``format``: csv parquet records text json ipc ipc_stream orc; arrow and stream for results of the client, discard

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
+from engine.graph.exact import Exact
 
 #: number of parts into which a producer's subpartition can be cut
 PARTS: Final = 1 << 16
@@ -26,7 +26,7 @@ PARTS: Final = 1 << 16
 WHOLE: Final = (0, PARTS)
 
 
-class SubpartitionShare(msgspec.Struct, frozen=True):
+class SubpartitionShare(Exact, frozen=True):
     """The positions [begin, end) of a subpartition."""
 
     subpartition: int

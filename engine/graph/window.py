@@ -17,7 +17,7 @@ Held by: tests/column_expressions/test_windows.py
 
 from __future__ import annotations
 
-import msgspec
+from engine.graph.exact import Exact
 
 #: functions of a row's position in its partition: no argument, no frame
 RANKING_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
@@ -35,7 +35,7 @@ GROUP = "group"
 TIES = "ties"
 
 
-class WindowFrame(msgspec.Struct, frozen=True):
+class WindowFrame(Exact, frozen=True):
     """The frame of a window function; ``start`` and ``end`` belong to it.
 
     Text is what a user wrote ("7 days"); in a plan, a whole number that 64 bits do not hold. ``exclude``: rows that it
@@ -64,7 +64,7 @@ RUNNING_FRAME = WindowFrame("range", None, 0)
 WHOLE_FRAME = WindowFrame("range", None, None)
 
 
-class WindowCall(msgspec.Struct, frozen=True):
+class WindowCall(Exact, frozen=True):
     """One function of a window operator.
 
     ``order_count``: how many of the operator's order keys are the call's own; rows equal in those are its peers.
@@ -83,7 +83,7 @@ class WindowCall(msgspec.Struct, frozen=True):
     default: str | None = None
 
 
-class GroupLimit(msgspec.Struct, frozen=True):
+class GroupLimit(Exact, frozen=True):
     """A limit on sorted rows: those whose ``function`` (row_number, rank, dense_rank) is at most ``count``.
 
     The sort's first keys are those of the partition, the next ``order_count`` say which rows are equal.
@@ -95,7 +95,7 @@ class GroupLimit(msgspec.Struct, frozen=True):
     order_count: int
 
 
-class SortedCall(msgspec.Struct, frozen=True):
+class SortedCall(Exact, frozen=True):
     """One aggregate of the values of a group in their order; ``argument`` and ``where`` are columns.
 
     ``list``: all of them for which ``where`` is true, null without any. ``quantile``: what lies at ``share`` of those

@@ -1,6 +1,7 @@
-"""DiskWatch: free and used bytes of the disks of some folders, for metrics.
+"""DiskWatch: free and used bytes of the disks of some folders, and of the process's own files, for metrics.
 
     run(executor): every 5 s, in a thread for each folder ─► metrics() -> {"Status.Disk.Free./data1/tmp": 4.2e9, ...}
+                   and one for all files of the process   ─►              {"Status.Disk.Used": 2e6, ...}
 
 A disk may not answer for ever, as a network's does when its server is gone. It holds up one thread, neither the event
 loop nor the other disks, and its numbers are missing a minute later.
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,14 +29,23 @@ _KNOWN_S = 60.0
 
 
 class DiskWatch:
-    """The disks of the folders, which need not be there."""
+    """The disks of the folders, which need not be there.
 
-    def __init__(self, folders: Iterable[Path], clock: Clock | None = None) -> None:
-        self._folders = tuple(dict.fromkeys(folders))
+    Args: own: looks how many bytes the process's own files take, and how many are free beside them. Thread: any.
+    """
+
+    def __init__(
+        self, folders: Iterable[Path], clock: Clock | None = None, own: Callable[[], tuple[int, int]] | None = None
+    ) -> None:
+        self._questions: dict[str, Callable[[], tuple[int, int]]] = {
+            f".{folder}": partial(_bytes_of, folder) for folder in folders
+        }
+        if own is not None:
+            self._questions[""] = own
         self._clock = clock or SystemClock()
         #: time of the last answer of each disk, with free and used bytes
-        self._known: dict[Path, tuple[float, int, int]] = {}
-        self._asked: dict[Path, asyncio.Future[tuple[int, int]]] = {}
+        self._known: dict[str, tuple[float, int, int]] = {}
+        self._asked: dict[str, asyncio.Future[tuple[int, int]]] = {}
 
     async def run(self, executor: Executor) -> None:
         """Look for ever."""
@@ -45,25 +56,25 @@ class DiskWatch:
     def look(self, executor: Executor) -> None:
         """Ask all disks that have answered the last question."""
         loop = asyncio.get_running_loop()
-        for folder in self._folders:
-            if folder not in self._asked:
-                asked = self._asked[folder] = loop.run_in_executor(executor, _bytes_of, folder)
-                asked.add_done_callback(lambda done, folder=folder: self._answered(folder, done))  # type: ignore[misc]
+        for name, question in self._questions.items():
+            if name not in self._asked:
+                asked = self._asked[name] = loop.run_in_executor(executor, question)
+                asked.add_done_callback(lambda done, name=name: self._answered(name, done))  # type: ignore[misc]
 
-    def _answered(self, folder: Path, done: asyncio.Future[tuple[int, int]]) -> None:
-        del self._asked[folder]
+    def _answered(self, name: str, done: asyncio.Future[tuple[int, int]]) -> None:
+        del self._asked[name]
         if done.cancelled() or isinstance(done.exception(), OSError):
-            self._known.pop(folder, None)
+            self._known.pop(name, None)
         else:
-            self._known[folder] = (self._clock.monotonic_s(), *done.result())
+            self._known[name] = (self._clock.monotonic_s(), *done.result())
 
     def metrics(self) -> dict[str, float]:
         """Return the answers of the last minute."""
         values: dict[str, float] = {}
-        for folder, (known_s, free, used) in self._known.items():
+        for name, (known_s, free, used) in self._known.items():
             if self._clock.monotonic_s() - known_s <= _KNOWN_S:
-                values[f"{DISK_FREE}{folder}"] = float(free)
-                values[f"{DISK_USED}{folder}"] = float(used)
+                values[f"Status.Disk.Free{name}"] = float(free)
+                values[f"Status.Disk.Used{name}"] = float(used)
         return values
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -68,7 +68,6 @@ class ProcessInsight(RpcEndpoint):
         blocking_work: reads them.
         activities: what attempts of a job do now.
         meter: numbers of the process.
-        usage: further metrics of this process; called in a thread.
     """
 
     protocol = ProcessInsightGateway
@@ -80,14 +79,12 @@ class ProcessInsight(RpcEndpoint):
         blocking_work: Executor,
         activities: Activities,
         meter: ProcessMeter | None = None,
-        usage: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         super().__init__(f"{INSIGHT_PREFIX}{resource_id}", _NoFence())
         self._logs = logs
         self._blocking_work = blocking_work
         self._activities = activities
         self._meter = meter or ProcessMeter()
-        self._usage = usage
         self._stacks = StackSampler()
         self._sampling: dict[SamplePressure, asyncio.Task[PressureSample]] = {}
 
@@ -107,7 +104,7 @@ class ProcessInsight(RpcEndpoint):
 
     async def request_process_metrics(self, request: RequestProcessMetrics) -> ProcessMetrics:
         """Return the metrics of the process."""
-        return ProcessMetrics({**self._meter.read(), **await self._in_thread(self._usage)})
+        return ProcessMetrics(self._meter.read())
 
     async def sample_pressure(self, request: SamplePressure) -> PressureSample:
         """Return the activities of a job's attempts."""

@@ -5,7 +5,7 @@
         job_scheduling.py   regions start, tasks are sent      job_tasks.py     reports, cancellation, real sizes
         job_mending.py      failures and restarts              job_holders.py   TaskExecutors that have something of it
         job_ending.py       the phases of the end              job_timers.py    which timers run
-        job_limits.py       what a job may take at most
+        job_limits.py       what a job may take at most        user_use.py        what the jobs of a user take together
         status_history.py   status, times, restarts            job_links.py     results that could not be read elsewhere
     job_input.py        what a JobMaster hears                 job_instruction.py what it has to do, as plain data
     job_calls.py        calls to TaskExecutors and the ResourceManager, asked again without an answer
@@ -15,6 +15,7 @@
     execution_edges.py  InputEdges, ConsumerEdges: the edges of a subtask, of a partition; index_set.py IndexSet
     execution_vertex.py ExecutionVertex, Execution, ExecutionEdge: one subtask, its attempts and inputs
     execution_state.py  states of an attempt, as a table       job_status.py  states of a job, as a table
+    state_times.py      when an attempt entered each state, as bytes
     edge_pattern.py     which producers feed which consumers   split_assignment.py  which subtask reads what
     scheduler.py        which pipelined regions may start, in which slots
     slot_pool.py        slots offered to the job               slot_timeout.py    what is said when there are too few

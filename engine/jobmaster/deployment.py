@@ -65,7 +65,7 @@ def build_descriptor(
     Raises MemoryBudgetError when the slot has fewer pages than its operators need at least.
     """
     slot = vertex.current.slot
-    assert slot is not None, f"{vertex.name} has no slot"
+    assert isinstance(slot, AllocatedSlot), f"{vertex.name} has no slot"
     job_vertex = vertex.job_vertex
     slot_pages = ceil((slot.pages + (0 if job_graph.has_functions else slot.spare_pages)) * job_graph.page_share)
     described, places = described or Described(), places or ProducerPlaces()
@@ -152,6 +152,7 @@ class ProducerPlaces:
         """Return the places of the producers of partitions, seen from a slot."""
         known = self._known.get(id(partitions))
         if known is None:
+            self._known = {key: each for key, each in self._known.items() if not each.is_read}
             while len(self._known) >= _RESULTS_MAX:
                 del self._known[next(iter(self._known))]
             known = self._known[id(partitions)] = _Places(partitions)
@@ -172,6 +173,11 @@ class _Places:
             remote.append(ProducerPlace(partition.id, PartitionLocation.REMOTE, slot.data_address))
         self._remote = tuple(remote)
         self._seen: dict[ResourceId, tuple[ProducerPlace, ...]] = {}
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all partitions were dropped, having been read."""
+        return all(each.is_released for each in self._partitions)
 
     def seen_from(self, resource_id: ResourceId) -> tuple[ProducerPlace, ...]:
         """Return the places, LOCAL on a TaskExecutor."""

@@ -18,6 +18,8 @@ from engine.graph.ship_strategy import DistributionPattern
 
 def subpartition_count(pattern: DistributionPattern, producers: int, consumers: int, producer_index: int) -> int:
     """Return the number of subpartitions one producer has: one for each consumer it feeds."""
+    if pattern is DistributionPattern.ALL_TO_ALL:
+        return consumers  # one object for all producers
     return len(consumers_of(pattern, producers, consumers, producer_index))
 
 

@@ -42,95 +42,122 @@ class _Edges(Sequence[ExecutionEdge]):
         return map(self.edge, range(len(self)))
 
 
-class InputEdges(_Edges, SubtaskInput):
-    """The edges of one JobEdge into one subtask.
+class _Connection:
+    """The edges of one JobEdge: their pattern, and their ends."""
 
-    Args: partitions: of all producers; consumers: subtasks of the vertex.
-    """
-
-    __slots__ = (
-        "_begin",
-        "_consumers",
-        "_count",
-        "_pattern",
-        "_producers",
-        "consumer",
-        "first_producer",
-        "job_edge",
-    )
+    __slots__ = ("inputs", "job_edge", "partitions", "pattern")
 
     def __init__(
         self,
         job_edge: JobEdge,
         pattern: DistributionPattern,
         partitions: list[IntermediateResultPartition],
-        consumer: ExecutionVertex,
-        consumers: int,
+        consumers: Sequence[ExecutionVertex],
     ) -> None:
-        producers = producers_of(pattern, len(partitions), consumers, consumer.subtask_index)
         self.job_edge = job_edge
-        self.consumer = consumer
-        self.first_producer = producers.start
-        self._producers, self._consumers = len(partitions), consumers
-        #: partitions that are read; the edges of all producers share one list
+        self.pattern = pattern
+        #: partitions of all producers, and the edges into each consumer
         self.partitions = partitions
-        if len(producers) < len(partitions):
-            self.partitions = partitions[producers.start : producers.stop]
-        self._pattern = pattern
-        self._begin, self._count = -1, 1
-        if job_edge.ranges:
-            begin, end = job_edge.ranges[consumer.subtask_index]
-            self._begin, self._count = begin, end - begin
-        elif pattern is DistributionPattern.ALL_TO_ALL:
-            self._begin = consumer.subtask_index
-
-    def __len__(self) -> int:
-        return len(self.partitions)
-
-    def edge(self, number: int) -> ExecutionEdge:
-        """Return the edge to the producer of that number among those that are read."""
-        begin, parts = self._begin, None
-        if begin < 0:
-            producer, consumer = self.first_producer + number, self.consumer.subtask_index
-            begin = subpartition_index(self._pattern, self._producers, self._consumers, producer, consumer)
-        if self.job_edge.shares:
-            parts = self._parts(self.first_producer + number)
-        return ExecutionEdge(self.job_edge, self.partitions[number], self.consumer, begin, self._count, parts)
+        self.inputs: list[InputEdges] = []
+        self.inputs += [InputEdges(self, each, self._read_by(each, len(consumers))) for each in consumers]
 
     @property
-    def reads(self) -> list[Sequence[tuple[int, tuple[int, int]]]]:
-        """The subpartitions and parts that each edge reads; one entry: all of them read the same."""
-        is_same = self._begin >= 0 and self._count == 1 and not self.job_edge.shares
-        return [self.edge(0).channels] if is_same else super().reads
+    def is_whole(self) -> bool:
+        """Whether each consumer reads from every producer."""
+        return self.pattern is DistributionPattern.ALL_TO_ALL
 
     @property
-    def read_alike(self) -> list[IntermediateResultPartition]:
-        """One partition for each set of finished consumers: all of them, but for results that are read whole."""
-        return self.partitions[:1] if self._pattern is DistributionPattern.ALL_TO_ALL else self.partitions
+    def is_alike(self) -> bool:
+        """Whether a consumer reads the same subpartitions of each of its producers."""
+        return not self.job_edge.shares and (self.is_whole or bool(self.job_edge.ranges))
 
-    def _parts(self, producer_index: int) -> tuple[tuple[int, tuple[int, int]], ...]:
-        """Return the parts of a producer that are read where subpartitions are cut."""
-        shares = self.job_edge.shares[self.consumer.subtask_index]
+    def _read_by(self, consumer: ExecutionVertex, consumers: int) -> list[IntermediateResultPartition]:
+        """Return the partitions that a consumer reads; all that read everything share one list."""
+        producers = producers_of(self.pattern, len(self.partitions), consumers, consumer.subtask_index)
+        whole = len(producers) == len(self.partitions)
+        return self.partitions if whole else self.partitions[producers.start : producers.stop]
+
+    def readers_of(self, producer_index: int) -> range:
+        """Return the numbers of the consumers of a producer."""
+        return consumers_of(self.pattern, len(self.partitions), len(self.inputs), producer_index)
+
+    def subpartitions(self, producer_index: int, consumer_index: int) -> tuple[int, int]:
+        """Return the first subpartition, and how many, that a consumer reads of a producer."""
+        if self.job_edge.ranges:
+            begin, end = self.job_edge.ranges[consumer_index]
+            return begin, end - begin
+        counts = len(self.partitions), len(self.inputs)
+        return subpartition_index(self.pattern, *counts, producer_index, consumer_index), 1
+
+    def parts(self, producer_index: int, consumer_index: int) -> tuple[tuple[int, tuple[int, int]], ...] | None:
+        """Return the parts of a producer that are read where subpartitions are cut, else None."""
+        if not self.job_edge.shares:
+            return None
+        shares = self.job_edge.shares[consumer_index]
         parts = ((share.subpartition, share.part_of(producer_index)) for share in shares)
         return tuple((subpartition, part) for subpartition, part in parts if part[0] < part[1])
 
 
-class ConsumerEdges(_Edges):
-    """The edges from one partition to those who read it. Args: inputs: of these subtasks."""
+class InputEdges(_Edges, SubtaskInput):
+    """The edges of one JobEdge into one subtask. Args: partitions: that it reads."""
 
-    __slots__ = ("_inputs", "_producer_index")
+    __slots__ = ("_connection", "consumer")
 
-    def __init__(self, inputs: list[InputEdges], producer_index: int) -> None:
-        self._inputs = inputs
-        self._producer_index = producer_index
+    def __init__(
+        self, connection: _Connection, consumer: ExecutionVertex, partitions: list[IntermediateResultPartition]
+    ) -> None:
+        self._connection = connection
+        self.consumer = consumer
+        self.partitions = partitions
 
     def __len__(self) -> int:
-        return len(self._inputs)
+        return len(self.partitions)
+
+    @property
+    def job_edge(self) -> JobEdge:
+        """The edge of the job graph."""
+        return self._connection.job_edge
+
+    def edge(self, number: int) -> ExecutionEdge:
+        """Return the edge to the producer of that number among those that are read."""
+        partition, own = self.partitions[number], self._connection
+        ends = partition.producer.subtask_index, self.consumer.subtask_index
+        return ExecutionEdge(own.job_edge, partition, self.consumer, *own.subpartitions(*ends), own.parts(*ends))
+
+    @property
+    def reads(self) -> list[Sequence[tuple[int, tuple[int, int]]]]:
+        """The subpartitions and parts that each edge reads; one entry: all of them read the same."""
+        first = self.edge(0)
+        is_same = self._connection.is_alike and first.subpartition_count == 1
+        return [first.channels] if is_same else super().reads
+
+    @property
+    def read_alike(self) -> list[IntermediateResultPartition]:
+        """One partition for each set of finished consumers: all of them, but for results that are read whole."""
+        return self.partitions[:1] if self._connection.is_whole else self.partitions
+
+
+class ConsumerEdges(_Edges):
+    """The edges from one partition to those who read it."""
+
+    __slots__ = ("_connection", "_partition")
+
+    def __init__(self, connection: _Connection, partition: IntermediateResultPartition) -> None:
+        self._connection = connection
+        self._partition = partition
+
+    @property
+    def _readers(self) -> range:
+        return self._connection.readers_of(self._partition.producer.subtask_index)
+
+    def __len__(self) -> int:
+        return len(self._readers)
 
     def edge(self, number: int) -> ExecutionEdge:
         """Return the edge from the consumer of that number among those that read it."""
-        inputs = self._inputs[number]
-        return inputs.edge(self._producer_index - inputs.first_producer)
+        inputs = self._connection.inputs[self._readers[number]]
+        first = inputs.partitions[0].producer.subtask_index
+        return inputs.edge(self._partition.producer.subtask_index - first)
 
 
 def connect(
@@ -140,12 +167,10 @@ def connect(
     subtasks: Sequence[ExecutionVertex],
 ) -> None:
     """Make the edges of a JobEdge from these partitions into all subtasks of a vertex."""
-    inputs = [InputEdges(job_edge, pattern, partitions, subtask, len(subtasks)) for subtask in subtasks]
-    for subtask, edges in zip(subtasks, inputs, strict=True):
-        subtask.inputs.append(edges)
+    connection = _Connection(job_edge, pattern, partitions, subtasks)
+    for subtask, edges in zip(subtasks, connection.inputs, strict=True):
+        subtask.inputs += (edges,)
     finished = IndexSet()
-    for producer_index, partition in enumerate(partitions):
-        partition.finished_consumers = finished if pattern is DistributionPattern.ALL_TO_ALL else IndexSet()
-        readers = consumers_of(pattern, len(partitions), len(subtasks), producer_index)
-        own = inputs if len(readers) == len(inputs) else inputs[readers.start : readers.stop]
-        partition.consumers = ConsumerEdges(own, producer_index)
+    for partition in partitions:
+        partition.finished_consumers = finished if connection.is_whole else IndexSet()
+        partition.consumers = ConsumerEdges(connection, partition)

@@ -27,6 +27,7 @@ from engine.jobmaster.edge_pattern import subpartition_count
 from engine.jobmaster.execution_edges import connect
 from engine.jobmaster.execution_state import ExecutionState, state_after_report, states_towards
 from engine.jobmaster.execution_vertex import Execution, ExecutionVertex, IntermediateResultPartition
+from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.split_assignment import assign_splits
 
 
@@ -36,7 +37,7 @@ class IntermediateResult(msgspec.Struct, eq=False):
     data_set: IntermediateDataSet
     partitions: list[IntermediateResultPartition]
     #: subtask indexes of the producers that have finished
-    finished_producers: set[int] = msgspec.field(default_factory=set)
+    finished_producers: IndexSet = msgspec.field(default_factory=IndexSet)
 
     @property
     def is_finished(self) -> bool:
@@ -189,8 +190,8 @@ class ExecutionGraph:
         for vertex in self:
             for partition in vertex.partitions:
                 partition.consumers = ()
-            vertex.partitions.clear()
-            vertex.inputs.clear()
+            vertex.partitions = ()
+            vertex.inputs = ()
 
     def _note_finished(self, vertex: ExecutionVertex) -> None:
         self._finished_count += 1
@@ -228,15 +229,18 @@ def create_vertex(job_vertex: JobVertex, job_graph: JobGraph) -> ExecutionJobVer
     elif source is not None:
         splits = assign_splits(source.spec.splits, job_vertex.parallelism)
     created = ExecutionJobVertex(job_vertex)
+    unread = IndexSet()  # until there are edges
     for subtask_index in range(job_vertex.parallelism):
         execution = Execution(ExecutionAttemptId.create(job_vertex.id, subtask_index, 0))
         vertex = ExecutionVertex(job_vertex, subtask_index, splits[subtask_index], execution)
+        partitions = []
         for data_set in job_vertex.outputs:
             consumer = job_graph.vertex(data_set.consumer)
             count = data_set.subpartition_count or subpartition_count(
                 data_set.partitioner.pattern, job_vertex.parallelism, consumer.parallelism, subtask_index
             )
-            vertex.partitions.append(IntermediateResultPartition(data_set, vertex, count))
+            partitions.append(IntermediateResultPartition(data_set, vertex, count, finished_consumers=unread))
+        vertex.partitions = tuple(partitions)
         created.subtasks.append(vertex)
     return created
 

@@ -27,7 +27,8 @@ from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
 from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
 from engine.jobmaster.index_set import IndexSet
-from engine.jobmaster.slot_pool import AllocatedSlot
+from engine.jobmaster.slot_pool import AllocatedSlot, FormerSlot
+from engine.jobmaster.state_times import entered, times_of
 
 _NO_COUNTERS: Final = TaskCounters()
 
@@ -37,9 +38,10 @@ class Execution(msgspec.Struct, eq=False):
 
     attempt: ExecutionAttemptId
     state: ExecutionState = ExecutionState.CREATED
-    #: milliseconds since the epoch at which each state was entered
-    timestamps_ms: dict[ExecutionState, int] = msgspec.field(default_factory=dict)
-    slot: AllocatedSlot | None = None
+    #: times at which states were entered, packed
+    times: bytes = b""
+    #: slot that the attempt has, and the place of it once its region has ended
+    slot: AllocatedSlot | FormerSlot | None = None
     counters: TaskCounters = _NO_COUNTERS
     failure: FailureInfo | None = None
     staged_files: tuple[StagedFile, ...] = ()
@@ -55,7 +57,12 @@ class Execution(msgspec.Struct, eq=False):
         """Enter a state, or raise IllegalTransitionError."""
         check_execution_transition(self.state, target)
         self.state = target
-        self.timestamps_ms[target] = clock.wall_ms()
+        self.times = entered(self.times, target, clock.wall_ms())
+
+    @property
+    def timestamps_ms(self) -> dict[ExecutionState, int]:
+        """Milliseconds since the epoch at which each state was entered."""
+        return times_of(self.times)
 
 
 class IntermediateResultPartition(msgspec.Struct, eq=False):
@@ -107,8 +114,8 @@ class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
     def filled_subpartitions(self) -> Sequence[int]:
         """Subpartitions that have rows, as far as is known; at least one."""
         wanted = range(self.subpartition_index, self.subpartition_index + self.subpartition_count)
-        sizes = self.partition.subpartition_bytes
-        if len(wanted) == 1 or not sizes:
+        sizes = self.partition.subpartition_bytes if len(wanted) > 1 else ()
+        if not sizes:
             return wanted
         return [index for index in wanted if sizes[index]] or wanted[:1]
 
@@ -125,7 +132,7 @@ class SubtaskInput(Sequence[ExecutionEdge]):
 
     __slots__ = ("partitions",)
 
-    #: partitions that the edges lead to, in their order; not to be changed
+    #: partitions that the edges lead to, in their order, as one list for all that read the same; not to be changed
     partitions: list[IntermediateResultPartition]
 
     @property
@@ -147,9 +154,9 @@ class ExecutionVertex(msgspec.Struct, eq=False):
     splits: tuple[SourceSplit, ...]
     current: Execution
     prior: tuple[Execution, ...] = ()
-    partitions: list[IntermediateResultPartition] = msgspec.field(default_factory=list)
+    partitions: tuple[IntermediateResultPartition, ...] = ()
     #: edges of each JobEdge of the vertex, in the order of ``job_vertex.inputs``
-    inputs: list[SubtaskInput] = msgspec.field(default_factory=list)
+    inputs: tuple[SubtaskInput, ...] = ()
 
     @property
     def id(self) -> tuple[JobVertexId, int]:

@@ -26,6 +26,7 @@ from engine.ids import AllocationId, ExecutionAttemptId, ResourceId, ResultParti
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.job_facts import JobFacts
+from engine.jobmaster.slot_pool import AllocatedSlot
 
 
 class Expectation(msgspec.Struct):
@@ -87,7 +88,7 @@ def losses(
         if slot is None or slot.resource_id not in held:
             continue
         slots, partitions = held[slot.resource_id]
-        if not execution.state.is_terminal and slot.allocation_id not in slots:
+        if isinstance(slot, AllocatedSlot) and not execution.state.is_terminal and slot.allocation_id not in slots:
             lost.attempts.append(vertex)
         elif execution.state is ExecutionState.FINISHED and vertex.is_needed and execution.attempt not in ran_on:
             missing = [

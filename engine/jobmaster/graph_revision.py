@@ -60,7 +60,7 @@ def _disconnect(vertex: ExecutionJobVertex) -> None:
         for edges in subtask.inputs:
             for partition in edges.partitions:
                 partition.consumers = ()
-        subtask.inputs.clear()
+        subtask.inputs = ()
 
 
 def _replace(graph: ExecutionGraph, vertex: ExecutionJobVertex, job_graph: JobGraph) -> None:

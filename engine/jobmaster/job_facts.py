@@ -22,7 +22,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
-from engine.clock import Clock
+from engine.clock import Clock, Moment, StoppedClock
 from engine.commit.decision import Decision
 from engine.errors import EngineError
 from engine.graph.deployment import PublishedOutput, Staging
@@ -51,6 +51,7 @@ from engine.jobmaster.restart_strategy import RestartStrategy
 from engine.jobmaster.run_time_planner import RunTimePlanner
 from engine.jobmaster.scheduler import RegionState, Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
+from engine.jobmaster.state_times import packed_times
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +88,6 @@ class JobFacts:
         self.is_cancelling = self.is_failing = False
         #: addresses of TaskExecutors that ever offered a slot
         self.task_executors: dict[ResourceId, str] = {}
-        self._slots: dict[AllocationId, AllocatedSlot] = {}
         self._leader_count = 0
 
     @classmethod
@@ -136,12 +136,12 @@ class JobFacts:
 
     def _schedule(self, event: Scheduled) -> None:
         subtasks = [self._adopt(each.attempt) for each in event.attempts]
+        slots: dict[AllocationId, AllocatedSlot] = {}
         for subtask, each in zip(subtasks, event.attempts, strict=True):
             # One object for each slot: attempts that share a slot share it.
-            subtask.current.slot = self._slots.setdefault(each.slot.allocation_id, each.slot)
+            subtask.current.slot = slots.setdefault(each.slot.allocation_id, each.slot)
             self.task_executors[each.slot.resource_id] = each.slot.address
-            subtask.current.transition(ExecutionState.SCHEDULED, self.clock)
-            subtask.current.timestamps_ms[ExecutionState.SCHEDULED] = event.time_ms
+            subtask.current.transition(ExecutionState.SCHEDULED, StoppedClock(Moment(0.0, event.time_ms)))
         self.scheduler.resume(subtasks)
 
     def _adopt(self, attempt: ExecutionAttemptId) -> ExecutionVertex:
@@ -150,14 +150,14 @@ class JobFacts:
         current = vertex.current
         if current.state is not ExecutionState.CREATED or current.attempt.attempt_number != attempt.attempt_number:
             raise ValueError(f"{vertex.name} is {current.state} in attempt {current.attempt}, not to begin {attempt}")
-        vertex.current = Execution(attempt, timestamps_ms=current.timestamps_ms)
+        vertex.current = Execution(attempt, times=current.times)
         return vertex
 
     def _end_task(self, event: TaskEnded) -> None:
         vertex = self.graph.update(event.report, self.clock)
         if vertex is None:
             raise ValueError(f"{event.report.attempt} has ended, and did not run")
-        vertex.current.timestamps_ms = {ExecutionState(name): ms for name, ms in event.timestamps_ms.items()}
+        vertex.current.times = packed_times(event.timestamps_ms)
         self.scheduler.subtask_ended(vertex, self.pool)
         if vertex.current.state is ExecutionState.FINISHED:
             partitions_to_release(vertex)

@@ -6,8 +6,8 @@
     memory         of the tasks that run                     disk     that all current attempts have written
     result         files of rows for its client, when their tasks have ended
 
-The rows of ``LIMITS`` say how each is measured. Tasks report five times a second, so a job may take more than it may
-for a moment. Pure.
+Memory, disk and result of all running jobs of a user have limits, too (``user_use``). The rows of ``LIMITS`` say how
+each is measured. Tasks report five times a second, so a job may take more than it may for a moment. Pure.
 
 Held by: tests/jobmaster/test_job_limits.py
 """
@@ -24,6 +24,9 @@ from engine.config.limit_options import (
     MEMORY_LIMIT,
     RESULT_LIMIT,
     SLOTS_LIMIT,
+    USER_DISK_LIMIT,
+    USER_MEMORY_LIMIT,
+    USER_RESULT_LIMIT,
     USER_SLOTS_LIMIT,
     WALL_TIME_LIMIT,
 )
@@ -37,6 +40,7 @@ from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_instruction import Timer
 from engine.jobmaster.job_timers import JobTimers
+from engine.jobmaster.user_use import UserUse
 from engine.shown_sizes import size_text
 
 #: seconds between two looks at the counters of all tasks
@@ -55,6 +59,8 @@ class LimitRow(NamedTuple):
     sentence: str
     #: True if all tasks are looked at
     is_dear: bool = False
+    #: True if the values of all running jobs of the user are added
+    is_summed: bool = False
 
 
 def _wall_ms(facts: JobFacts) -> int:
@@ -94,17 +100,28 @@ LIMITS: Final = (
     LimitRow(MEMORY_LIMIT, _memory_bytes, size_text, "its tasks use {value} of memory; the limit is {limit}", True),
     LimitRow(DISK_LIMIT, _disk_bytes, size_text, "the job has written {value} to disks; its limit is {limit}", True),
     LimitRow(RESULT_LIMIT, _result_bytes, size_text, "the job's result has {value}; its limit is {limit}", True),
-)
+    LimitRow(
+        USER_MEMORY_LIMIT, _memory_bytes, size_text, "{user}'s jobs use {value} of memory; the limit is {limit}",
+        True, True,
+    ),
+    LimitRow(
+        USER_DISK_LIMIT, _disk_bytes, size_text, "{user}'s jobs have written {value} to disks; the limit is {limit}",
+        True, True,
+    ),
+    LimitRow(
+        USER_RESULT_LIMIT, _result_bytes, size_text, "the results of {user}'s jobs have {value}; the limit is {limit}",
+        True, True,
+    ),
+)  # fmt: skip
 
 
 def limits_of(configuration: Configuration, job_graph: JobGraph) -> dict[str, int]:
     """Return the limits of a job by key: the cluster's, or the job's own where that is less."""
-    keys = {row.option.key for row in LIMITS if row.option is not USER_SLOTS_LIMIT}
+    of_user = {row.option.key for row in LIMITS if row.option.key.startswith("user.")}
+    keys = {row.option.key for row in LIMITS} - of_user
     own = configuration_from_texts({key: text for key, text in job_graph.configuration.items() if key in keys})
     found = {row.option.key: _least(configuration.get(row.option), own.get(row.option)) for row in LIMITS}
-    if not job_graph.user:
-        found.pop(USER_SLOTS_LIMIT.key)
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in found.items() if value and (job_graph.user or key not in of_user)}
 
 
 def _least(one: int, other: int) -> int:
@@ -113,10 +130,11 @@ def _least(one: int, other: int) -> int:
 
 
 class JobLimits:
-    """Limits of one job, by key."""
+    """Limits of one job, by key. ``use``: what the jobs of its user take together."""
 
-    def __init__(self, facts: JobFacts, timers: JobTimers, limits: dict[str, int]) -> None:
+    def __init__(self, facts: JobFacts, timers: JobTimers, limits: dict[str, int], use: UserUse) -> None:
         self._facts = facts
+        self._use = use
         self._timers = timers
         self._limits = limits
         self._rows = [row for row in LIMITS if row.option.key in limits]
@@ -145,9 +163,20 @@ class JobLimits:
         for row in self._rows:
             if row.is_dear and not is_look:
                 continue
-            value, limit = row.measure(facts), self._limits[row.option.key]
+            value, limit = self._value(row), self._limits[row.option.key]
             is_over = value >= limit if row.option is WALL_TIME_LIMIT else value > limit
             if is_over:
-                said = row.sentence.format(value=row.text(value), limit=row.text(limit))
+                user = facts.graph.job_graph.user
+                said = row.sentence.format(value=row.text(value), limit=row.text(limit), user=user)
                 return failure_info(LimitExceededError(f"{said} ({row.option.key})"))
         return None
+
+    def _value(self, row: LimitRow) -> int:
+        job, value = self._facts.graph.job_graph, row.measure(self._facts)
+        if not row.is_summed:
+            return value
+        return self._use.sum_for(job.job_id, self._facts.start_ms, job.user, row.option.key, value)
+
+    def end(self) -> None:
+        """Count no more for the job's user."""
+        self._use.leave(self._facts.graph.job_graph.job_id, self._facts.graph.job_graph.user)

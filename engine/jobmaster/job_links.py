@@ -21,7 +21,7 @@ from engine.ids import ResourceId
 from engine.jobmaster.broken_links import BrokenLinks
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.job_facts import JobFacts
-from engine.jobmaster.slot_pool import AllocatedSlot
+from engine.jobmaster.slot_pool import AllocatedSlot, FormerSlot
 from engine.network_address import plain_host
 
 
@@ -35,7 +35,7 @@ class JobLinks:
         self._to_leave: set[ResourceId] = set()
         self._why = ""
 
-    def why_failed(self, failure: FailureInfo, reader: AllocatedSlot) -> FailureInfo:
+    def why_failed(self, failure: FailureInfo, reader: AllocatedSlot | FormerSlot) -> FailureInfo:
         """Return the failure of a task that could not read a result, with the hosts of both sides."""
         producer = self._facts.graph.vertex_of(failure.partition.producer) if failure.partition is not None else None
         holder = producer.current.slot if producer is not None else None
@@ -88,6 +88,6 @@ class JobLinks:
         )
 
 
-def _place(slot: AllocatedSlot) -> str:
+def _place(slot: AllocatedSlot | FormerSlot) -> str:
     host = plain_host(slot.address.rpartition("/")[0].rpartition(":")[0])
     return f"TaskManager {slot.resource_id}{f' on {host}' if host else ''}"

@@ -26,6 +26,7 @@ from engine.gateways.job_queue import JobTurn
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.job_limits import limits_of
 from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy, is_endless, restart_strategy
+from engine.jobmaster.user_use import UserUse
 
 
 class JobMasterSettings(msgspec.Struct, frozen=True):
@@ -45,6 +46,8 @@ class JobMasterSettings(msgspec.Struct, frozen=True):
     give_up_s: Callable[[JobGraph], float] = lambda _: 0.0
     #: limits of a job, by the keys of their options
     limits: Callable[[JobGraph], dict[str, int]] = lambda _: {}
+    #: sums of what the jobs of a user take, for all jobs with these settings
+    user_use: UserUse = msgspec.field(default_factory=UserUse)
 
 
 def job_master_settings(

@@ -14,7 +14,7 @@ Held by: tests/jobmaster/test_job_state.py
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -41,7 +41,7 @@ from engine.jobmaster.job_instruction import (
 )
 from engine.jobmaster.job_timers import JobTimers
 from engine.jobmaster.range_bounds import choose_bounds
-from engine.jobmaster.scheduler import SchedulingRegion
+from engine.jobmaster.scheduler import RegionRun, SchedulingRegion
 from engine.jobmaster.slot_pool import AllocatedSlot
 from engine.jobmaster.slot_timeout import slot_timeout_text
 
@@ -81,8 +81,8 @@ class JobScheduling:
         self._slots_max = slots_max
         #: True if no slot of the cluster fits any request of the job
         self.is_short = False
-        #: regions whose slots may not be durable in the journal, by the batch that they were written in
-        self._unwritten: dict[int, Sequence[SchedulingRegion]] = {}
+        #: runs of regions whose slots may not be durable in the journal, by the batch that they were written in
+        self._unwritten: dict[int, list[tuple[SchedulingRegion, RegionRun | None]]] = {}
         self._last_batch = 0
         self._places = ProducerPlaces()
 
@@ -98,7 +98,7 @@ class JobScheduling:
             self._write_down(region)
         if started:
             self._last_batch += 1
-            self._unwritten[self._last_batch] = started
+            self._unwritten[self._last_batch] = [(region, region.run) for region in started]
             facts.scheduler.hold(started)
             self._out.append(AwaitJournal(self._last_batch))
 
@@ -106,26 +106,23 @@ class JobScheduling:
         for data_set, bounds in choose_bounds(region.subtasks):
             self._out.append(WriteDown(BoundsChosen(data_set, bounds)))
         placed = [(each.current.attempt, each.current.slot) for each in region.subtasks]
-        attempts = tuple(ScheduledAttempt(attempt, slot) for attempt, slot in placed if slot is not None)
+        attempts = tuple(ScheduledAttempt(attempt, slot) for attempt, slot in placed if isinstance(slot, AllocatedSlot))
         self._out.append(WriteDown(Scheduled(attempts, self._facts.clock.wall_ms())))
 
     def written(self, batch: int) -> None:
         """Take note that the regions of a batch are durable in the journal."""
-        self._facts.scheduler.let_go(self._unwritten.pop(batch))
+        self._facts.scheduler.let_go(region for region, run in self._unwritten.pop(batch) if region.run is run)
 
     def deploy(self) -> TaskReport | None:
         """Send the tasks whose time has come; where one cannot run in its slot send none, and return its report."""
         facts, scheduler = self._facts, self._facts.scheduler
-        unwritten = {id(region) for regions in self._unwritten.values() for region in regions}
         descriptors = []
         self._places.begin(facts.graph.version)
         for vertex in scheduler.deployable():
             region = scheduler.region_of(vertex)
-            if id(region) in unwritten:
-                continue
             try:
                 staging = facts.staging or {}
-                known = region.described, self._places
+                known = region.run.described if region.run is not None else None, self._places
                 task = build_descriptor(
                     vertex, facts.graph.job_graph, region.subtasks, staging, facts.held_states, *known
                 )
@@ -230,7 +227,7 @@ class JobScheduling:
     def discard_slot(self, vertex: ExecutionVertex) -> None:
         """Give up the slot of an attempt: its TaskExecutor may have taken it back unnoticed."""
         slot = vertex.current.slot
-        if slot is not None:
+        if isinstance(slot, AllocatedSlot):
             self._facts.pool.discard(slot.allocation_id)
             self._out.append(Tell(slot.address, FreeSlot(slot.allocation_id)))
 

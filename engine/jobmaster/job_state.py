@@ -116,7 +116,7 @@ class JobState:
         self._epoch = epoch
         self._out: list[Instruction] = []
         self._timers = JobTimers(self._out)
-        self._limits = JobLimits(facts, self._timers, settings.limits(job_graph))
+        self._limits = JobLimits(facts, self._timers, settings.limits(job_graph), settings.user_use)
         self._scheduling = JobScheduling(
             facts, self._out, self._timers, address, turn, settings.slot_request_timeout_s, self._limits.slots_max
         )
@@ -488,6 +488,7 @@ class JobState:
 
     def _end(self, status: JobStatus, failure: FailureInfo | None) -> None:
         self.history.enter(status)
+        self._limits.end()
         self._out.append(TellEnd(status, failure))
 
     def _write(self, event: JobEvent) -> None:

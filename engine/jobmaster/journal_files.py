@@ -17,7 +17,8 @@ continued. ``end_journal`` takes the place of that put. So a former leader canno
 what it was told to be durable has been read; its late request finds another version, or an object that is there.
 
 Frames that are cut off or damaged are the end of a journal: what comes before them is a state that the job really had.
-A damaged header is an error: the file is none of that job.
+A damaged header is an error: the file is none of that job. So is a whole event that is unknown: a newer program has
+written it, and to leave it out would do finished work again.
 
 Held by: tests/jobmaster/test_job_journal.py
 Held by: tests/jobmaster/test_journal_objects.py
@@ -36,17 +37,17 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from engine.errors import CorruptBlockError
+from engine.errors import CorruptBlockError, VersionMismatchError
 from engine.ids import JobId
 from engine.iomanager.crc32c import crc32c
 from engine.jobmaster.job_event import JobEvent, decode_event, encode_event
 from engine.storage.file_system import Objects
 from engine.storage.file_systems import LOCAL, file_system_of
+from engine.versions import JOURNAL
 
 _log = logging.getLogger(__name__)
 
 _MAGIC = b"DREYJRNL"
-_FORMAT = 1
 _HEADER = struct.Struct(">8sHQ16s")
 _CHECKSUM = struct.Struct(">I")
 _FRAME = struct.Struct(">II")
@@ -84,7 +85,7 @@ class JournalPlace(Protocol):
 
 def journal_place(path: str, job_id: JobId, epoch: int, events: Iterable[JobEvent]) -> JournalPlace:
     """Make a journal with what was known before; raises OSError."""
-    head = _HEADER.pack(_MAGIC, _FORMAT, epoch, bytes.fromhex(job_id.value))
+    head = _HEADER.pack(_MAGIC, JOURNAL.newest, epoch, bytes.fromhex(job_id.value))
     content = head + _CHECKSUM.pack(crc32c(head)) + b"".join(frame(event) for event in events)
     objects = file_system_of(path).objects
     return JournalFile(path, content) if objects is None else JournalObjects(path, objects, content)
@@ -194,7 +195,10 @@ def end_journal(path: str) -> None:
 
 
 def read_journal(path: str) -> JournalContent:
-    """Return the content of a journal; CorruptBlockError for other files, OSError for those that cannot be read."""
+    """Return the content of a journal.
+
+    Raises: CorruptBlockError (another file), VersionMismatchError (a newer program's), OSError.
+    """
     objects = file_system_of(path).objects
     content = file_system_of(path).read(path) if objects is None else _joined(path, objects)
     job_id, epoch = _read_header(path, content)
@@ -203,11 +207,17 @@ def read_journal(path: str) -> JournalContent:
     while offset < len(content):
         try:
             end = _frame_end(content, offset)
-            events.append(decode_event(memoryview(content)[offset + _FRAME.size : end]))
-        except (ValueError, msgspec.MsgspecError) as error:
+        except ValueError as error:
             damage = f"{path} ends at offset {offset} of {len(content)}: {error}"
             _log.warning("%s; what came after that is done again", damage)
             break
+        try:
+            events.append(decode_event(memoryview(content)[offset + _FRAME.size : end]))
+        except msgspec.MsgspecError as error:  # its checksum is right
+            raise VersionMismatchError(
+                f"{path} has an event at offset {offset} that this version of Drey does not know ({error}): start a "
+                "JobManager of the version that wrote it, or a newer one"
+            ) from error
         offset = end
     return JournalContent(job_id, epoch, tuple(events), damage)
 
@@ -252,8 +262,7 @@ def _read_header(path: str, content: bytes) -> tuple[JobId, int]:
         raise CorruptBlockError(f"{path} is not a journal: offset 0 holds {magic!r}")
     if _CHECKSUM.unpack_from(content, _HEADER.size)[0] != crc32c(content[: _HEADER.size]):
         raise CorruptBlockError(f"{path}: the header at offset 0 is damaged, its checksum is another one")
-    if version != _FORMAT:
-        raise CorruptBlockError(f"{path} has format {version} at offset 8, this version reads {_FORMAT}")
+    JOURNAL.check(version, path)
     return JobId(job_id.hex()), epoch
 
 

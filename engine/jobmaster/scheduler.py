@@ -32,12 +32,12 @@ import msgspec
 from engine.adaptive.order import waits
 from engine.clock import Clock
 from engine.graph.pipelined_regions import pipelined_regions
-from engine.ids import JobVertexId
+from engine.ids import JobVertexId, ResourceId
 from engine.jobmaster.deployment import Described
 from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
-from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
+from engine.jobmaster.slot_pool import AllocatedSlot, FormerSlot, SlotPool
 
 #: states of a subtask from which others read
 PRODUCING: Final = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
@@ -53,46 +53,18 @@ class RegionState(StrEnum):
     DONE = "DONE"
 
 
-class SchedulingRegion(msgspec.Struct, eq=False):
-    """Subtasks that must run at one time."""
+class RegionRun(msgspec.Struct, eq=False):
+    """The run of a region: its slots, and which subtasks may be deployed."""
 
-    subtasks: tuple[ExecutionVertex, ...]
-    #: BLOCKING results that some of the subtasks read
-    inputs: tuple[IntermediateResult, ...]
-    slot_count: int
-    #: results of other regions whose sizes may change this one
-    awaited: tuple[IntermediateResult, ...] = ()
-    state: RegionState = RegionState.WAITING
-    #: number of the pool's request for its slots
-    request_id: int | None = None
-    slots: tuple[AllocatedSlot, ...] = msgspec.field(default_factory=tuple)
+    slots: tuple[AllocatedSlot, ...]
     #: subtasks that may still be SCHEDULED and be deployable
-    unsent: list[ExecutionVertex] = msgspec.field(default_factory=list)
+    unsent: list[ExecutionVertex]
     #: others by the name of a PIPELINED producer that does not run yet
     blocked: dict[tuple[JobVertexId, int], list[ExecutionVertex]] = msgspec.field(default_factory=dict)
     #: parts that descriptors of its subtasks have in common
-    described: Described | None = None
+    described: Described = msgspec.field(default_factory=Described)
     #: number of subtasks, from the first one on, that are known to have ended
     ended_count: int = 0
-    #: place among all regions, and the stage that it waits in
-    number: int = 0
-    stage: Stage = msgspec.field(default_factory=lambda: Stage(()))
-
-    def run(self, slots: tuple[AllocatedSlot, ...]) -> None:
-        """Have the slots of a running region, whose subtasks may be deployed."""
-        self.slots = slots
-        self.state = RegionState.RUNNING
-        self.unsent = list(self.subtasks)
-        self.blocked = {}
-        self.described = Described()
-        self.ended_count = 0
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether all subtasks of a running region have."""
-        while self.ended_count < len(self.subtasks) and self.subtasks[self.ended_count].current.state.is_terminal:
-            self.ended_count += 1
-        return self.ended_count == len(self.subtasks)
 
 
 class Stage(msgspec.Struct, eq=False):
@@ -122,6 +94,49 @@ class Stage(msgspec.Struct, eq=False):
         """Have a region wait no more."""
         self.waiting.pop(region.number, None)
         self.unasked.pop(region.number, None)
+        if not self.waiting:  # an emptied dict is as large as it was
+            self.waiting, self.unasked = {}, {}
+
+
+#: stage of regions that no scheduler has yet
+_NO_STAGE: Final = Stage(())
+
+
+class SchedulingRegion(msgspec.Struct, eq=False):
+    """Subtasks that must run at one time."""
+
+    subtasks: tuple[ExecutionVertex, ...]
+    #: results that it waits for: BLOCKING ones that it reads, and those whose sizes may change it
+    results: tuple[IntermediateResult, ...]
+    slot_count: int
+    state: RegionState = RegionState.WAITING
+    #: number of the pool's request for its slots
+    request_id: int | None = None
+    run: RegionRun | None = None
+    #: place among all regions, and the stage that it waits in
+    number: int = 0
+    stage: Stage = msgspec.field(default_factory=lambda: _NO_STAGE)
+
+    def begin(self, slots: tuple[AllocatedSlot, ...]) -> None:
+        """Have slots, in which the subtasks may be deployed."""
+        self.state = RegionState.RUNNING
+        self.run = RegionRun(slots, list(self.subtasks))
+
+    def end(self) -> tuple[AllocatedSlot, ...]:
+        """Return the slots of a region that ran."""
+        slots = self.run.slots if self.run is not None else ()
+        self.state, self.run, self.request_id = RegionState.DONE, None, None
+        return slots
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all subtasks of a running region have."""
+        run = self.run
+        if run is None:
+            return False
+        while run.ended_count < len(self.subtasks) and self.subtasks[run.ended_count].current.state.is_terminal:
+            run.ended_count += 1
+        return run.ended_count == len(self.subtasks)
 
 
 class Scheduler:
@@ -134,18 +149,25 @@ class Scheduler:
         #: regions that run, by identity, and those of them that may have subtasks to deploy
         self._running: dict[int, SchedulingRegion] = {}
         self._sending: dict[int, SchedulingRegion] = {}
+        self._places: dict[ResourceId, FormerSlot] = {}
         self._set(_regions_of_subtasks(graph))
 
     def _set(self, regions: tuple[SchedulingRegion, ...]) -> None:
         """Take regions in place of those before."""
         self.regions = regions
-        self._region_of = {vertex.id: region for region in regions for vertex in region.subtasks}
+        #: regions by vertex and subtask
+        self._region_of = [[regions[0]] * len(each.subtasks) for each in self._graph.vertices]
+        for region in regions:
+            for subtask in region.subtasks:
+                self._region_of[subtask.job_vertex.id.index][subtask.subtask_index] = region
         stages: dict[tuple[int, ...], Stage] = {}
         for number, region in enumerate(regions):
-            results = (*region.inputs, *region.awaited)
-            key = (region.subtasks[0].job_vertex.id.index, *map(id, results))
+            key = (region.subtasks[0].job_vertex.id.index, *map(id, region.results))
             region.number = number
-            region.stage = stages.setdefault(key, Stage(results))
+            if key not in stages:
+                stages[key] = Stage(region.results)
+            region.stage = stages[key]
+            region.results = region.stage.results
             if region.state is RegionState.WAITING:
                 region.stage.add(region)
                 if region.request_id is not None:
@@ -198,7 +220,7 @@ class Scheduler:
 
     def region_of(self, vertex: ExecutionVertex) -> SchedulingRegion:
         """Return the region of a subtask."""
-        return self._region_of[vertex.id]
+        return self._region_of[vertex.job_vertex.id.index][vertex.subtask_index]
 
     def revise(self) -> tuple[int, ...]:
         """Form the regions of a revised graph; return the slot requests of regions that are no more."""
@@ -207,7 +229,7 @@ class Scheduler:
         for region in _regions_of_subtasks(self._graph):
             old = known.pop(_members(region.subtasks), None)
             if old is not None:
-                old.inputs, old.awaited = region.inputs, region.awaited
+                old.results = region.results
             regions.append(old or region)
         gone = known.values()
         assert all(region.state is RegionState.WAITING for region in gone), "a region that has begun changed"
@@ -223,7 +245,7 @@ class Scheduler:
             slots = pool.take(region.slot_count, region.request_id)
             if slots is None:
                 continue
-            region.run(slots)
+            region.begin(slots)
             place: dict[JobVertexId, int] = defaultdict(int)
             for vertex in region.subtasks:
                 vertex.current.slot = slots[place[vertex.job_vertex.id]]
@@ -253,19 +275,17 @@ class Scheduler:
 
     def resume(self, subtasks: Sequence[ExecutionVertex]) -> None:
         """Take note of a region that was started before; its attempts are SCHEDULED and have their slots."""
-        region = self._region_of[subtasks[0].id]
+        region = self.region_of(subtasks[0])
         if region.state is not RegionState.WAITING or _members(region.subtasks) != _members(subtasks):
             raise ValueError(f"{subtasks[0].name} and {len(subtasks) - 1} others are no region that waits")
-        slots = {
-            subtask.current.slot.allocation_id: subtask.current.slot for subtask in subtasks if subtask.current.slot
-        }
-        region.run(tuple(slots.values()))
+        slots = [slot for slot in (subtask.current.slot for subtask in subtasks) if isinstance(slot, AllocatedSlot)]
+        region.begin(tuple({slot.allocation_id: slot for slot in slots}.values()))
         self._begin(region)
 
     @property
     def used_slots(self) -> tuple[AllocatedSlot, ...]:
         """Slots of the regions that run."""
-        return tuple(slot for region in self._running.values() for slot in region.slots)
+        return tuple(slot for region in self._running.values() if region.run for slot in region.run.slots)
 
     def deployable(self) -> list[ExecutionVertex]:
         """Return the SCHEDULED subtasks whose PIPELINED producers run or are deployed with them, in topological order.
@@ -275,7 +295,9 @@ class Scheduler:
         found: list[ExecutionVertex] = []
         missing: dict[tuple[int, str], ExecutionVertex | None] = {}
         for region in tuple(self._sending.values()):
-            unsent, region.unsent = sorted(region.unsent, key=_topological), []
+            run = region.run
+            assert run is not None, "what is sent runs"
+            unsent, run.unsent = sorted(run.unsent, key=_topological), []
             beside: set[int] = set()
             for vertex in unsent:
                 if vertex.current.state is not ExecutionState.SCHEDULED:
@@ -283,20 +305,20 @@ class Scheduler:
                 producer = _missing_producer(vertex, missing, beside)
                 if producer is None:
                     beside.add(id(vertex))
-                    region.unsent.append(vertex)
+                    run.unsent.append(vertex)
                 else:
-                    region.blocked.setdefault(producer.id, []).append(vertex)
-            found += region.unsent
-            if not region.unsent:
+                    run.blocked.setdefault(producer.id, []).append(vertex)
+            found += run.unsent
+            if not run.unsent:
                 del self._sending[id(region)]
         return found
 
     def produces(self, vertex: ExecutionVertex) -> None:
         """Take note that a subtask runs, or has run: what reads from it may be deployed."""
-        region = self._region_of[vertex.id]
-        freed = region.blocked.pop(vertex.id, None)
-        if freed is not None:
-            region.unsent += freed
+        region = self.region_of(vertex)
+        freed = region.run.blocked.pop(vertex.id, None) if region.run is not None else None
+        if region.run is not None and freed is not None:
+            region.run.unsent += freed
             self._sending[id(region)] = region
 
     def withdraw_requests(self) -> tuple[int, ...]:
@@ -311,21 +333,27 @@ class Scheduler:
         """Queue a region whose attempts have all ended again, in its place."""
         assert region.state is not RegionState.RUNNING, "its slots were given back"
         region.state = RegionState.WAITING
-        region.slots = ()
         self.asks_anew(region)
 
     def subtask_ended(self, vertex: ExecutionVertex, pool: SlotPool) -> bool:
         """Give the region's slots back when its last subtask has ended; return whether that happened."""
-        region = self._region_of[vertex.id]
+        region = self.region_of(vertex)
         is_done = region.state is RegionState.RUNNING and region.has_ended
         if is_done:
-            region.state = RegionState.DONE
             self._running.pop(id(region), None)
             self._sending.pop(id(region), None)
-            for slot in region.slots:
+            for slot in region.end():
                 pool.give_back(slot)
-            region.slots, region.described = (), None
+            for subtask in region.subtasks:
+                subtask.current.slot = self._former(subtask.current.slot)
         return is_done
+
+    def _former(self, slot: AllocatedSlot | FormerSlot | None) -> FormerSlot | None:
+        """Return the place of a slot that is given back."""
+        if slot is None or isinstance(slot, FormerSlot):
+            return slot
+        place = FormerSlot(slot.resource_id, slot.address, slot.data_address)
+        return self._places.setdefault(slot.resource_id, place)
 
 
 def _missing_producer(
@@ -337,7 +365,7 @@ def _missing_producer(
     ``beside`` the subtasks that are deployed with this one.
     """
     slot = vertex.current.slot
-    assert slot is not None, f"{vertex.name} has no slot"
+    assert isinstance(slot, AllocatedSlot), f"{vertex.name} has no slot"
     for partitions in vertex.pipelined_inputs:
         key = id(partitions), slot.resource_id.value
         if key not in missing:
@@ -422,4 +450,4 @@ def _create_region(
             result = graph.results[job_edge.data_set]
             if not result.data_set.result_type.is_pipelined:
                 inputs[id(result)] = result
-    return SchedulingRegion(subtasks, tuple(inputs.values()), max(width.values()), awaited)
+    return SchedulingRegion(subtasks, (*inputs.values(), *awaited), max(width.values()))

@@ -22,7 +22,7 @@ import msgspec
 from engine.ids import AllocationId, ResourceId
 
 
-class AllocatedSlot(msgspec.Struct, frozen=True):
+class AllocatedSlot(msgspec.Struct, frozen=True, gc=False):
     """One slot of one TaskExecutor for this job. A journal has its pages under the names of the first version."""
 
     allocation_id: AllocationId
@@ -34,6 +34,14 @@ class AllocatedSlot(msgspec.Struct, frozen=True):
     pages: int = msgspec.field(name="managed_pages")
     #: additional pages for a job without Python functions
     spare_pages: int = msgspec.field(default=0, name="lent_pages")
+
+
+class FormerSlot(msgspec.Struct, frozen=True, gc=False):
+    """The place of attempts whose region has ended: what is left of their slots, one for each TaskExecutor."""
+
+    resource_id: ResourceId
+    address: str
+    data_address: str
 
 
 class _SlotRequest(msgspec.Struct):

@@ -74,7 +74,7 @@ def operator_pages(weight: float, weights: SlotWeights, slot_pages: int) -> int:
     return OPERATOR_PAGES_MIN + int((slot_pages - weights.least) * weight / weights.total + _ROUNDING)
 
 
-class PageBudget(msgspec.Struct, frozen=True):
+class PageBudget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The pages that the slots of one process divide."""
 
     #: bytes of all slots together

@@ -32,8 +32,9 @@
 * A wide value may lie *outside* of the row: the top bit of its slot is set, and the variable part holds a reference of
   112 bytes in its place (``outside_values.pyx`` draws it). So the length of a value in a row is below 2 GiB.
 
-The version is not in the row: ``ROW_FORMAT_VERSION`` is carried once in the identity of each block and page of rows.
-Any change of this page is a new version. Golden vectors (``tests/records/test_layout.py`` holds them):
+The version is not in the row, nor beside it: TaskManagers exchange rows if they know one protocol, and a new layout
+ends that (``engine.versions``). Any change of this page is a new version. Golden vectors, held by
+``tests/records/test_layout.py``:
 
     (int64 7, string "EUR", int32 -1)
         size 40  nulls 0          int64             offset 32, len 3  int32     zero      "EUR"
@@ -53,9 +54,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
-
-#: version of the layout on this page, part of the identity of blocks and pages
-ROW_FORMAT_VERSION = 2
 
 #: bytes of the size field at the start of a row, which the null bits follow
 SIZE_FIELD_BYTES = 4

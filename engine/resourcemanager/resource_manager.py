@@ -420,7 +420,9 @@ class ResourceManager(RpcEndpoint):
     def _lose(self, resource_id: ResourceId, reason: str, *, is_expected: bool = False) -> None:
         if not is_expected:
             CLUSTER_EVENTS.note(ClusterEvent.TASK_MANAGER_LOST)
-        _log.warning("TaskManager %s is given up: %s", resource_id, reason)
+            _log.warning("TaskManager %s is given up: %s", resource_id, reason)
+        else:
+            _log.info("TaskManager %s leaves: %s", resource_id, reason)
         self._addresses.pop(resource_id, None)
         self._registrations.pop(resource_id, None)
         self._seen_ms.pop(resource_id, None)

@@ -14,6 +14,7 @@ from engine import __version__
 from engine.rest.services import answer
 from engine.rest.streaming_routes import REFUSALS
 from engine.rpc.credentials import SCHEME
+from engine.rpc.health import Health
 from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, Route
 
 _VARIABLE = re.compile(r"{(\w+)}")
@@ -70,6 +71,8 @@ _SUMMARIES = {
     "/subtasks/{index}": "the current attempt of a subtask",
     "/attempts/{attempt}": "one attempt of a subtask",
     "/openapi.json": "this description",
+    "/healthz": "ok: the process answers",
+    "/readyz": "ok, or 503 and a word: whether it can do its work",
 }
 _CHANGES = {
     "DELETE /cluster": _SUMMARIES["/cluster"],
@@ -92,14 +95,14 @@ _ERRORS = {
 
 
 def openapi_route(routes: Iterable[Route]) -> Route:
-    """Return the route that describes ``routes`` and itself."""
+    """Return the route that describes ``routes``, itself, and what every process answers about its health."""
     described = list(routes)
 
     async def describe(_: HttpRequest) -> HttpResponse:
         return answer(document)
 
     own = Route("GET", "/openapi.json", describe, Access.OPEN_GET)
-    document = openapi_document([*described, own])
+    document = openapi_document([*described, own, *Health().routes])
     return own
 
 
@@ -160,6 +163,8 @@ def _operation(route: Route) -> dict[str, object]:
     }
     if route.access is Access.SECRET:
         operation["security"] = [{"clusterSecret": []}]
+    elif route.access is Access.ANYONE:
+        operation["security"] = []
     elif route.access is Access.CANCEL:
         operation["security"] = [{"clusterSecret": []}, {"readToken": []}, {"readTokenAsPassword": []}]
     else:

@@ -22,7 +22,8 @@ from engine.rest.overview_feed import Snapshot
 from engine.rest.overview_query import STATES, WITHIN, Chosen, OverviewQuery
 from engine.rest.overview_script import SCRIPT
 from engine.shown_pages import Html, cards, join, link, page, state_badge, table, tag
-from engine.shown_quantities import bytes_text, count_text, duration_text, time_text
+from engine.shown_quantities import count_text, duration_text, time_text
+from engine.shown_sizes import size_text
 
 _REFRESH_S = 3
 _STYLE = """
@@ -206,9 +207,9 @@ def _workers(snapshot: Snapshot) -> Html:
 
 def _worker(executor: TaskExecutorOverview, used: Mapping[str, float], snapshot: Snapshot) -> tuple[object, ...]:
     path = f"/taskmanagers/{executor.resource_id}"
-    managed = bytes_text(executor.hardware.managed_memory)
+    managed = size_text(executor.hardware.managed_memory)
     if "Status.Memory.Managed.Used" in used:
-        managed = f"{bytes_text(used['Status.Memory.Managed.Used'])} of {managed}"
+        managed = f"{size_text(used['Status.Memory.Managed.Used'])} of {managed}"
     silent = tag("span", "does not answer", class_="bad")
     resident = used.get("Status.Process.Memory.Resident")
     versions = {each.program.version for each in snapshot.executors.task_executors}
@@ -216,7 +217,7 @@ def _worker(executor: TaskExecutorOverview, used: Mapping[str, float], snapshot:
         link(f"{path}/page", executor.resource_id.value[:8]),
         f"{executor.free_slot_count} of {executor.slot_count}",
         count_text(int(used["Status.Tasks.Running"])) if "Status.Tasks.Running" in used else "",
-        bytes_text(resident) if resident is not None else silent,
+        size_text(resident) if resident is not None else silent,
         _free_disk(used),
         managed,
         executor.hardware.host or executor.address,
@@ -238,7 +239,7 @@ def _free_disk(used: Mapping[str, float]) -> object:
         return ""
     share, free, folder = min(shares)
     kind = {"class_": "bad"} if share < 0.1 else {}
-    return tag("span", f"{bytes_text(free)} ({int(share * 100)} %)", title=folder, **kind)
+    return tag("span", f"{size_text(free)} ({int(share * 100)} %)", title=folder, **kind)
 
 
 def _managers(snapshot: Snapshot) -> Html:

@@ -33,7 +33,8 @@ from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.refusals import REFUSALS
 from engine.rpc.request import Request
 from engine.shown_pages import Html, cards, link, page, table, tag
-from engine.shown_quantities import bytes_text, count_text, duration_text, time_text
+from engine.shown_quantities import count_text, duration_text, time_text
+from engine.shown_sizes import size_text
 
 R = TypeVar("R")
 
@@ -145,9 +146,9 @@ def _resources(executor: TaskExecutorOverview) -> tuple[tuple[str, object], ...]
         ("version", executor.program.version),
         ("protocol", executor.program.protocol),
         ("processors", hardware.cpu_cores),
-        ("managed memory", bytes_text(hardware.managed_memory)),
-        ("network memory", bytes_text(hardware.network_memory)),
-        ("memory of the machine", bytes_text(hardware.physical_memory)),
+        ("managed memory", size_text(hardware.managed_memory)),
+        ("network memory", size_text(hardware.network_memory)),
+        ("memory of the machine", size_text(hardware.physical_memory)),
     )
 
 
@@ -155,7 +156,7 @@ def _used(metrics: Mapping[str, float]) -> tuple[tuple[str, object], ...]:
     if not metrics:
         return (("does not answer", "?"),)
     return (
-        ("resident memory", bytes_text(metrics["Status.Process.Memory.Resident"])),
+        ("resident memory", size_text(metrics["Status.Process.Memory.Resident"])),
         ("processor time", duration_text(int(metrics["Status.Process.CPU.Time"] * 1000))),
         ("runs for", duration_text(int(metrics["Status.Process.Uptime"] * 1000))),
         ("threads", count_text(int(metrics["Status.Process.Threads.Count"]))),
@@ -176,7 +177,7 @@ def _no_files() -> Html:
 
 def _files_table(path: str, files: Sequence[LogFile]) -> Html:
     rows = (
-        (link(f"{path}/{file.name}", file.name), bytes_text(file.size_bytes), time_text(file.modified_ms))
+        (link(f"{path}/{file.name}", file.name), size_text(file.size_bytes), time_text(file.modified_ms))
         for file in files
     )
     return table("log files", ("file*", "size#", "written last!"), rows)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from engine import __version__
 from engine import errors as engine_errors
 from engine.errors import EngineError
 from engine.rpc import errors as rpc_errors
@@ -75,6 +76,11 @@ class MessageCodec:
             if decoder is None:
                 raise MessageCodecError(f"{name!r} is not a message type")
             return decoder.decode(body)
+        except msgspec.ValidationError as error:  # plain data, of other fields
+            raise MessageCodecError(
+                f"not a message that this process understands: {error}. Another version of Drey has made it; this one "
+                f"has {__version__}: it is to be upgraded first"
+            ) from error
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise MessageCodecError(f"not a message: {error}") from error
 

@@ -12,6 +12,7 @@ Held by: tests/rpc/test_credentials.py
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import stat
@@ -25,6 +26,10 @@ _SECRET_BYTES = 32
 _SECRET_FILE_MAX_BYTES = 4096
 
 
+class SecretFileError(ConfigurationError):
+    """The file of a secret cannot be used until a person mends it."""
+
+
 def place_beside_configuration(text: str) -> Path | None:
     """Return the path of a file, relative ones in config.yaml's folder; None when there is no such folder."""
     path, folder = Path(text), config_directory()
@@ -35,7 +40,7 @@ def place_beside_configuration(text: str) -> Path | None:
 
 def load_or_create_secret(path: Path, what: str) -> bytes:
     """Return the secret of a file, which is made first when there is none."""
-    if not path.exists():
+    if not os.path.lexists(path):  # a folder that may not be looked into: the errors below say so
         _write_secret(path, what)
     return load_secret(path, what)
 
@@ -45,20 +50,20 @@ def load_secret(path: Path, what: str) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise ConfigurationError(f"the {what} {path} cannot be read: {error.strerror}") from error
+        raise SecretFileError(f"the {what} {path} cannot be read: {error.strerror}") from error
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise ConfigurationError(f"the {what} {path} is not a file")
+            raise SecretFileError(f"the {what} {path} is not a file")
         if is_open_to_others(status):
-            raise ConfigurationError(f"others may read the {what} {path}: run chmod 600 {path}")
+            raise SecretFileError(f"others may read the {what} {path}: run chmod 600 {path}")
         if status.st_uid not in (os.geteuid(), 0):
-            raise ConfigurationError(f"the {what} {path} belongs to another user")
+            raise SecretFileError(f"the {what} {path} belongs to another user")
         secret = os.read(descriptor, _SECRET_FILE_MAX_BYTES).strip()
     finally:
         os.close(descriptor)
     if len(secret) < SECRET_MIN_BYTES:
-        raise ConfigurationError(
+        raise SecretFileError(
             f"the {what} {path} has {len(secret)} bytes, at least {SECRET_MIN_BYTES} are needed: "
             "remove it and start the cluster again"
         )
@@ -73,9 +78,9 @@ def is_open_to_others(status: os.stat_result) -> bool:
 
 def _write_secret(path: Path, what: str) -> None:
     """Make the file, whole or not at all; when two processes do so at once, one file stands for both."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(secrets.token_hex(_SECRET_BYTES).encode() + b"\n")
@@ -86,6 +91,7 @@ def _write_secret(path: Path, what: str) -> None:
         except FileExistsError:
             return
     except OSError as error:
-        raise ConfigurationError(f"the {what} {path} cannot be made: {error.strerror}") from error
+        raise SecretFileError(f"the {what} {path} cannot be made: {error.strerror}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)

@@ -165,14 +165,21 @@ class UserTokens:
     def find(self, header: str | None) -> Principal | None:
         """Return the user whose token an Authorization header has; None for all other headers."""
         token = token_of(header or "")
-        if not token:
-            return None
+        user = self.of_token(token) if token else None
+        return None if user is None else Principal(user.name, user.role)
+
+    def of_token(self, token: bytes) -> User | None:
+        """Return the user of a token."""
         digest = _digest(token)
         found = None
         for user in self._current():
             if hmac.compare_digest(user.digest, digest):
-                found = Principal(user.name, user.role)
+                found = user
         return found
+
+    def named(self, name: str) -> User | None:
+        """Return the user of that name."""
+        return next((user for user in self._current() if user.name == name), None)
 
     def _current(self) -> tuple[User, ...]:
         with self._lock:

@@ -1,14 +1,15 @@
 """Webhook: sends small JSON texts to one URL of another program, signed, again after failures, beside everything else.
 
-    post(name, body) ─► queue (at most QUEUE_MAX) ─► POST, at most TRIES times ─► taken │ given up, which the log says
-    close()          ─► what waits is given up
+    post(name, body) ─► POST, at most TRIES times ─► taken │ given up, which the log says
+    close()          ─► what is not taken is given up
 
     X-Drey-Signature: t=<ms since 1970>,v1=<hex of HMAC-SHA256(key, "<t>." + body)>
 
-``post`` never waits. A receiver checks the signature with the key, and that the time is not long ago. It gets a text
-at least once where it answers 2xx within the tries; an answer that it made and that was lost is another try. 408, 429
-and 5xx are tried again as no answer is, any other status is final. Redirects are not followed. The URL may hold
-secrets, so logs name its host alone. Thread: the event loop only.
+``post`` never waits. Each text has its own tries, so that one that is not taken delays no other: POSTS_MAX are sent at
+one time, at most QUEUE_MAX wait. A receiver checks the signature with the key, and that the time is not long ago. It
+gets a text at least once where it answers 2xx within the tries; an answer that it made and that was lost is another
+try. 408, 429 and 5xx are tried again as no answer is, any other status is final. Redirects are not followed. The URL
+may hold secrets, so logs name its host alone. Thread: the event loop only.
 
 Source: Stripe's signatures of webhooks.
 Held by: tests/rpc/test_webhook.py
@@ -17,11 +18,9 @@ Held by: tests/rpc/test_webhook.py
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
 import logging
-from collections import deque
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -35,6 +34,8 @@ _log = logging.getLogger(__name__)
 SIGNATURE_HEADER: Final = "X-Drey-Signature"
 #: texts that wait; the oldest is given up for a further one
 QUEUE_MAX: Final = 1000
+#: requests at one time
+POSTS_MAX: Final = 8
 TRIES: Final = 6
 #: seconds until the second try; each further one waits twice as long
 FIRST_PAUSE_S: Final = 1.0
@@ -62,44 +63,42 @@ class Webhook:
         self._key = key
         self._clock = clock
         self._first_pause_s = first_pause_s
-        self._queue: deque[tuple[str, bytes]] = deque()
-        self._sending: asyncio.Task[None] | None = None
+        #: tasks that send texts, oldest first, and of what each text tells
+        self._sending: dict[asyncio.Task[None], str] = {}
+        self._turns = asyncio.Semaphore(POSTS_MAX)
 
     def __repr__(self) -> str:
         return f"Webhook({self._host})"
 
     def post(self, name: str, body: bytes) -> None:
-        """Queue a text; ``name``: of what it tells, for the log."""
-        if len(self._queue) >= QUEUE_MAX:
-            given_up, _ = self._queue.popleft()
-            _log.error("webhook %s: %s is not told: more than %d texts wait", self._host, given_up, QUEUE_MAX)
-        self._queue.append((name, body))
-        if self._sending is None or self._sending.done():
-            self._sending = asyncio.get_running_loop().create_task(self._send_all(), name="webhook")
+        """Begin to send a text; ``name``: of what it tells, for the log."""
+        if len(self._sending) >= QUEUE_MAX:
+            oldest = next(iter(self._sending))
+            _log.error(
+                "webhook %s: %s is not told: more than %d texts wait", self._host, self._sending[oldest], QUEUE_MAX
+            )
+            del self._sending[oldest]
+            oldest.cancel()
+        sending = asyncio.get_running_loop().create_task(self._send(name, body), name="webhook")
+        self._sending[sending] = name
+        sending.add_done_callback(lambda done: self._sending.pop(done, None))
 
     async def close(self) -> None:
         """Give up what has not been sent; idempotent."""
-        sending, self._sending = self._sending, None
-        if sending is not None:
-            sending.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await sending
-        if self._queue:
-            names = ", ".join(name for name, _ in self._queue)
+        sending, self._sending = self._sending, {}
+        for each in sending:
+            each.cancel()
+        await asyncio.gather(*sending, return_exceptions=True)
+        if sending:
+            names = ", ".join(sending.values())
             _log.warning("webhook %s: not told as this process ends: %s", self._host, names)
-            self._queue.clear()
 
-    async def _send_all(self) -> None:
+    async def _send(self, name: str, body: bytes) -> None:
         timeout = aiohttp.ClientTimeout(total=_ANSWER_S)
         async with aiohttp.ClientSession(timeout=timeout) as session:
-            while self._queue:
-                name, body = self._queue[0]
-                why = await self._sent(session, body)
-                if why:
-                    _log.error("webhook %s: %s is not told: %s", self._host, name, why)
-                # ``post`` may have given it up for another one meanwhile.
-                if self._queue and self._queue[0] == (name, body):
-                    self._queue.popleft()
+            why = await self._sent(session, body)
+        if why:
+            _log.error("webhook %s: %s is not told: %s", self._host, name, why)
 
     async def _sent(self, session: aiohttp.ClientSession, body: bytes) -> str:
         """Send a text; return why it was not taken, or ""."""
@@ -113,7 +112,10 @@ class Webhook:
                 SIGNATURE_HEADER: signature(self._key, self._clock.wall_ms(), body),
             }
             try:
-                async with session.post(self._url, data=body, headers=headers, allow_redirects=False) as answer:
+                async with (
+                    self._turns,
+                    session.post(self._url, data=body, headers=headers, allow_redirects=False) as answer,
+                ):
                     status = answer.status
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 why = f"no answer in {tries + 1} tries: {type(error).__name__}"

@@ -43,7 +43,7 @@ from engine.graph.window import CURRENT_ROW, GROUP, TIES
 from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate, different
 from engine.sql.frames import Binder
-from engine.sql_values.arguments import constant_of
+from engine.sql_values.arguments import whole_constant
 from engine.sql_values.constants import is_constant, scalar_of
 from engine.sql_values.data_types import shown_type
 from engine.sql_values.operators import is_number
@@ -123,17 +123,14 @@ def _function(
     if name in _RANKS:
         return _RANKS[name](), False
     if name == "ntile":
-        return ntile(int(constant_of(arguments[0], "the number of NTILE"))), False
+        return ntile(whole_constant(arguments[0], "the number of NTILE")), False
     if name in _SHIFTS:
-        distance = constant_of(arguments[1], f"the distance of {name.upper()}") if len(arguments) > 1 else 1
-        if distance is None:
-            raise PlanError(f"the distance of {name.upper()} is NULL; write a number of rows")
-        distance = int(distance)
+        distance = whole_constant(arguments[1], f"the distance of {name.upper()}") if len(arguments) > 1 else 1
         if distance < 0:
             name, distance = ("lead" if name == "lag" else "lag"), -distance
         return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
     if name == "nth_value":
-        return nth_value(arguments[0], int(constant_of(arguments[1], "the number of NTH_VALUE"))), True
+        return nth_value(arguments[0], whole_constant(arguments[1], "the number of NTH_VALUE")), True
     if name in _VALUES:
         return _VALUES[name](arguments[0]), True
     raise PlanError(f"no function {name} over a window")

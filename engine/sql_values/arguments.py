@@ -10,10 +10,11 @@ Held by: tests/sql/test_expressions.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from engine.column_expressions.expression import Expr
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import Literal
 
@@ -26,6 +27,14 @@ def constant_of(argument: Expr, what: str) -> Any:
     if not isinstance(argument.expression, Literal):
         raise NotYetSupportedError(f"{what} that is no constant, in SQL")
     return literal_scalar(argument.expression).as_py()
+
+
+def whole_constant(argument: Expr, what: str) -> int:
+    """Return the whole number of a constant; PlanError, which says what it is, for NULL and what is no number."""
+    value = constant_of(argument, what)
+    if value is None or not isinstance(value, int | float | Decimal) or value != int(value):
+        raise PlanError(f"{what} is {'NULL' if value is None else repr(value)}; write a whole number")
+    return int(value)
 
 
 def value_of(argument: Expr) -> Any:

@@ -34,6 +34,7 @@ from engine.client.leader_address import cluster_client
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration
 from engine.config.options import PARALLELISM_DEFAULT, SLOTS
+from engine.config.process_keys import without_effect
 from engine.errors import EngineError, JobNotFoundError, PlanError, ResourceError
 from engine.formats.registry import format_of
 from engine.formats.source_format import Origin
@@ -56,6 +57,7 @@ from engine.targets.planned_job import (
 )
 from engine.targets.shipped_modules import shipped_modules
 from engine.taskexecutor.task_resources import configured_sizes
+from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from engine.profile.job_profile import JobProfile
@@ -134,6 +136,11 @@ class ClusterExecutor:
 
     def _run(self, job: PlannedJob, configuration: Configuration) -> JobResult:
         is_detached = current_command_line().is_detached
+        for key, origin in without_effect(configuration):
+            warn_user(
+                f"{key} ({origin}) has no effect on a cluster that runs: its processes read it from their own "
+                "configuration; set it in their config.yaml"
+            )
         job_id, name = job.graph.job_id, job.graph.name
         with closing(cluster_client(configuration, current_listener().on_waiting)) as client:
             if is_detached:

@@ -25,10 +25,11 @@ from engine.commit.staging import (
     staging_path,
     sweep_stale,
 )
-from engine.errors import CorruptBlockError, JobExecutionError
+from engine.errors import CorruptBlockError, JobExecutionError, VersionMismatchError
 from engine.graph.deployment import StagedFile
 from engine.ids import JobId
 from engine.storage.local_folders import LocalFolders
+from engine.versions import DECISION
 from tests.commit.decided import decided_output
 
 JOB = JobId("c" * 32)
@@ -210,6 +211,12 @@ def test_golden_decision():
 @pytest.mark.parametrize("content", [b"{}", b"", b"\xff", b'{"job_id": "c", "epoch": 1, "outputs": [], "format": 2}'])
 def test_a_file_that_is_no_decision_is_refused_by_its_name(content):
     with pytest.raises(CorruptBlockError, match=r"^decision-1\.json is (not )?a decision"):
+        decode_decision(content, "decision-1.json")
+
+
+def test_a_decision_of_a_newer_version_is_left_to_it():
+    content = msgspec.json.encode(Decision(JOB, 4, (), DECISION.newest + 1))
+    with pytest.raises(VersionMismatchError, match=r"decision-1\.json is a decision of form 2, .* a newer version"):
         decode_decision(content, "decision-1.json")
 
 

@@ -1,7 +1,10 @@
 """Dispatchers over the same storage, one after the other: what one accepted the next one runs to its end, once."""
 
 import asyncio
+import hashlib
+import json
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -11,13 +14,16 @@ from engine.dispatcher.dispatcher import Dispatcher
 from engine.dispatcher.job_archive import JobArchive
 from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_store import JobStore
-from engine.errors import FencedError, JobNotFoundError, ResourceError
+from engine.errors import FencedError, JobNotFoundError, ResourceError, VersionMismatchError
 from engine.gateways.messages import CancelJob, ListJobs, RequestJobOutcome, RequestJobStatus, SubmitJob
 from engine.ids import JobId
+from engine.iomanager.crc32c import crc32c
+from engine.jobmaster.job_event import Led
 from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
+from engine.versions import HANDLE
 from tests.dispatcher.stored import World, end_of
 from tests.dispatcher.test_cluster_components import EPOCH, Cluster
 from tests.jobmaster.job_graphs import job_graph
@@ -273,6 +279,53 @@ def test_a_job_that_cannot_be_read_can_be_cancelled(world):
             await second.gateway.ask(CancelJob(graph.job_id))
             assert (await second.end(graph)).status == "CANCELED"
             await until(lambda: left(world) == [])
+
+    run(body())
+
+
+def write_as_newer(world, graph, what):
+    """Have a newer program store the graph with a field more, or an event or a handle of another form."""
+    job_id = graph.job_id.value
+    handle = json.loads(world.handles.read(job_id).content)
+    folder = world.folder / "jobs" / job_id
+    if what == "graph":
+        content = msgspec.msgpack.decode((folder / handle["graph"]["file"]).read_bytes())
+        content["vertices"][0]["niceness"] = 1
+        newer = msgspec.msgpack.encode(content)
+        handle["graph"] |= {"sha256": hashlib.sha256(newer).hexdigest()}
+        (folder / handle["graph"]["file"]).write_bytes(newer)
+    elif what == "journal":
+        content = msgspec.msgpack.encode({"type": "moved"})
+        with (folder / handle["journal"]).open("ab") as file:
+            file.write(len(content).to_bytes(4, "big") + crc32c(content).to_bytes(4, "big") + content)
+    else:
+        handle["format"] = HANDLE.newest + 1
+    world.handles.remove(world.handles.epoch, job_id)
+    world.handles.create(world.handles.epoch, job_id, json.dumps(handle).encode())
+
+
+@pytest.mark.parametrize("what", ["graph", "journal", "handle"])
+def test_a_job_of_a_newer_version_waits_for_a_leader_that_knows_it_and_others_run(world, what, caplog):
+    async def body():
+        graph, other = job_graph([1]), job_graph([1])
+        first = world.leader()
+        for each in (graph, other):
+            first.put(each)
+            await first.new_journal(each.job_id, [Led(1, 1)]).close()
+        write_as_newer(world, graph, what)
+        async with Leading(world) as second:
+            assert (await second.end(other)).status == "FINISHED"
+            assert (await second.gateway.ask(RequestJobStatus(graph.job_id))).status == "RECONCILING"
+            assert not (await second.gateway.ask(SubmitJob(graph))).is_new
+            assert "cannot be recovered yet" in caplog.text and "version" in caplog.text
+            if what == "handle":
+                with pytest.raises(VersionMismatchError, match="is a handle of a job of form 2"):
+                    await second.gateway.ask(CancelJob(graph.job_id))
+                return
+            await second.gateway.ask(CancelJob(graph.job_id))
+            assert (await second.end(graph)).status == "CANCELED"
+            await until(lambda: left(world) == [])
+            assert second.faults == []
 
     run(body())
 

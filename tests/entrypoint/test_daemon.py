@@ -95,6 +95,14 @@ def test_one_that_does_not_start_says_why_and_gives_back_what_it_took(run):
     assert "Traceback" not in run.log()
 
 
+def test_a_secret_file_that_cannot_be_used_is_a_wrong_configuration(run, tmp_path):
+    (tmp_path / "file").touch()
+    start = "from engine.rpc.secret_file import load_or_create_secret as load; from pathlib import Path; "
+    process = run(f"{start}load(Path({str(tmp_path / 'file' / 'webhook.key')!r}), 'webhook key')")
+    assert end(process)[0] == 3
+    assert run.told().startswith("failed the webhook key") and "cannot be made" in run.log()
+
+
 def test_a_fault_of_the_program_is_logged_with_its_place(run):
     process = run("raise KeyError('x')")
     assert end(process)[0] == 1

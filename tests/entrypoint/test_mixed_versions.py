@@ -15,7 +15,11 @@ from tests.entrypoint.conftest import ROOT, until
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
 
 HERE = socket.gethostname()
-OTHER = "import sys, engine; engine.__version__ = '9.9.9'; from engine.{module} import main; sys.exit(main())"
+#: a program of a far release: it knows none of this one's messages
+OTHER = (
+    "import sys, engine, engine.versions as versions; engine.__version__ = '9.9.9'; "
+    "versions.PROTOCOL = versions.Form('message', 99, 98); from engine.{module} import main; sys.exit(main())"
+)
 
 
 class Processes:
@@ -60,7 +64,7 @@ def cluster(installation):
 
 def both(role):
     """What a refusal says of the other one and of the JobManager."""
-    other = f"the {role} on {HERE} has Drey 9.9.9 (protocol {protocol()})"
+    other = f"the {role} on {HERE} has Drey 9.9.9 (protocol 98-99:{protocol().partition(':')[2]})"
     return f"{other}, the JobManager on {HERE} has Drey {__version__} (protocol {protocol()})"
 
 

@@ -102,3 +102,14 @@ def test_a_store_that_ignores_conditions_is_refused_before_the_jobmanager_leads(
             storage_places(configured(**told), places, tmp_path / "own")
         assert list(file_systems.file_system_of("s3://data").objects.below("s3://data")) == []
     use_store_settings({})
+
+
+def test_jobs_that_ended_before_the_folder_was_set_are_told(places, tmp_path, caplog):
+    (places.log / "history").mkdir(parents=True)
+    storage_places(configured(False), places, tmp_path)
+    for name in ("a.job", "b.job"):
+        (places.log / "history" / name).touch()
+    storage_places(configured(False), places, tmp_path)
+    assert not caplog.records
+    storage_places(configured(False, **{"high-availability.storageDir": str(tmp_path / "shared")}), places, tmp_path)
+    assert f"2 jobs that ended before lie in {places.log}/history and are not shown" in caplog.text

@@ -6,7 +6,9 @@ import pyarrow.flight as flight
 import pytest
 
 from engine.clock import ManualClock
-from engine.flight_sql.access import Access, AccessOfCalls
+from engine.flight_sql.access import Access, AccessOfCalls, Caller
+from engine.rpc.principal import Role
+from engine.rpc.user_tokens import UserTokens, add_user, remove_user
 
 TOKEN = b"correct-horse-battery"
 
@@ -26,29 +28,29 @@ def access(clock):
 
 
 def test_the_token_is_let_in_as_password_and_as_bearer(access):
-    assert access.owner_of(basic("ada", TOKEN.decode())) == ("user ada", "")
-    assert access.owner_of(basic("ada", TOKEN.decode()).rstrip("=")) == ("user ada", "")
-    assert access.owner_of(f"bearer {TOKEN.decode()}") == ("token", "")
+    assert access.caller_of(basic("ada", TOKEN.decode())) == Caller("user ada")
+    assert access.caller_of(basic("ada", TOKEN.decode()).rstrip("=")) == Caller("user ada")
+    assert access.caller_of(f"bearer {TOKEN.decode()}") == Caller("token")
 
 
 def test_a_session_is_good_for_its_time(access, clock):
     session = access.new_session()
-    owner, why = access.owner_of(f"Bearer {session}")
+    owner, why, *_ = access.caller_of(f"Bearer {session}")
     assert owner.startswith("session ") and not why
-    assert access.owner_of(f"Bearer {access.new_session()}")[0] != owner
-    assert Access(TOKEN, 60.0, clock).owner_of(f"Bearer {session}")[0] == owner
+    assert access.caller_of(f"Bearer {access.new_session()}")[0] != owner
+    assert Access(TOKEN, 60.0, clock).caller_of(f"Bearer {session}")[0] == owner
     clock.advance(60)
-    assert access.owner_of(f"Bearer {session}") == ("", "the session has expired")
+    assert access.caller_of(f"Bearer {session}") == Caller("", "the session has expired")
 
 
 def test_what_is_wrong_is_refused(access, clock):
     session = access.new_session()
-    end, number, signature = session.split(".")
-    later = f"{int(end) + 10_000_000}.{number}.{signature}"
+    end, rest = session.split(".", 1)
+    later = f"{int(end) + 10_000_000}.{rest}"
     others = Access(b"another-token-of-others", 60.0, clock).new_session()
     wrong = [later, others, session[:-1], session + "0", "", "..", "x.y.z", "1.2.\udcff", TOKEN.decode() + "x"]
     for value in wrong:
-        assert access.owner_of(f"Bearer {value}")[0] == "", value
+        assert access.caller_of(f"Bearer {value}")[0] == "", value
     for header in (
         "",
         "Basic",
@@ -58,7 +60,7 @@ def test_what_is_wrong_is_refused(access, clock):
         f"Digest {TOKEN.decode()}",
         "x" * 5000,
     ):
-        owner, why = access.owner_of(header)
+        owner, why, *_ = access.caller_of(header)
         assert not owner and why, header
 
 
@@ -74,9 +76,30 @@ def test_a_login_gets_a_session_and_an_open_server_asks_for_nothing(access, cloc
     info = type("Info", (), {"method": flight.FlightMethod.HANDSHAKE})()
     call = AccessOfCalls(access).start_call(info, {"authorization": [basic("ada", TOKEN.decode())]})
     session = call.sending_headers()["authorization"]
-    assert access.owner_of(session)[0].startswith("session ")
+    assert access.caller_of(session)[0].startswith("session ")
     assert AccessOfCalls(access).start_call(info, {"authorization": [session]}).sending_headers() == {}
     everybody = Access(None, 60.0, clock)
     assert everybody.is_open and not access.is_open
-    assert everybody.owner_of("") == ("anonymous", "")
+    assert everybody.caller_of("") == Caller("anonymous")
     assert AccessOfCalls(everybody).start_call(info, {}).sending_headers() == {}
+
+
+def test_tokens_of_users_have_their_roles_and_their_sessions_end_with_them(tmp_path, clock):
+    path = tmp_path / "users.tokens"
+    tokens = {name: add_user(path, name, role) for name, role in (("ada.b", Role.READ), ("bob", Role.SUBMIT))}
+    access = Access(TOKEN, 60.0, clock, UserTokens(path))
+    for name, may_change in (("ada.b", False), ("bob", True)):
+        for header in (f"Bearer {tokens[name]}", basic("anybody", tokens[name])):
+            caller = access.caller_of(header)
+            assert (caller.owner, caller.may_change) == (f"token of {name}", may_change)
+        session = access.caller_of(f"Bearer {access.new_session(caller.user)}")
+        assert session.owner.startswith("session ") and session.may_change is may_change
+    read = access.new_session(access.caller_of(f"Bearer {tokens['ada.b']}").user)
+    end, number, rest = read.split(".", 2)
+    signature = rest.rpartition(".")[2]
+    for forged in (f"{end}.{number}..{signature}", f"{end}.{number}.bob.{signature}", f"{end}.{number}.{signature}"):
+        assert access.caller_of(f"Bearer {forged}") == Caller("", "the token is wrong"), forged
+    add_user(path, "ada.b", Role.READ)
+    assert not access.caller_of(f"Bearer {read}").owner, "another token ends the sessions of the one before"
+    remove_user(path, "bob")
+    assert not access.caller_of(f"Bearer {tokens['bob']}").owner

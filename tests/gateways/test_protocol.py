@@ -9,6 +9,7 @@ from engine.gateways.messages import MESSAGE_TYPES
 from engine.gateways.protocol import protocol, this_program
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.rpc.fingerprint import fingerprint, travelling
+from engine.versions import PROTOCOL
 
 
 def structs_of(types):
@@ -32,7 +33,8 @@ def test_every_struct_that_travels_counts():
     assert travelling(MESSAGE_TYPES) == structs_of(MESSAGE_TYPES) and TaskDeploymentDescriptor in travelling(
         MESSAGE_TYPES
     )
-    assert protocol() == fingerprint(MESSAGE_TYPES) != fingerprint(MESSAGE_TYPES[1:])
+    assert protocol() == f"{PROTOCOL.oldest}-{PROTOCOL.newest}:{fingerprint(MESSAGE_TYPES)}"
+    assert fingerprint(MESSAGE_TYPES) != fingerprint(MESSAGE_TYPES[1:])
 
 
 def test_a_process_says_its_version_protocol_host_and_role():

@@ -1,6 +1,7 @@
 """A ``JobState`` with many TaskExecutors and subtasks: slots are given, tasks run and end, as they are told to.
 
     world = ScaleWorld(stages=4, width=100, executors=50, slots=2); world.run()
+    python -m tests.jobmaster.scale_world 4 100 50 2        the same, and what it took, as JSON
 
 Each stage has all of the one before as its BLOCKING input. What is offered and reported comes in one message from each
 TaskExecutor.
@@ -8,6 +9,10 @@ TaskExecutor.
 
 from __future__ import annotations
 
+import json
+import resource
+import sys
+import time
 from collections import Counter, defaultdict, deque
 
 from engine.clock import Moment, StoppedClock
@@ -109,3 +114,20 @@ class ScaleWorld:
                 self.inputs.append(heard.SlotsTaken())
             case told.Commit() | told.Record() | told.GiveBack() | told.RemoveStaging():
                 self.inputs.append(heard.StepDone(STEPS[type(instruction)]))
+
+
+def main():
+    """Run a job, and print how it ended, and the memory and the processor time that it took."""
+    world = ScaleWorld(*map(int, sys.argv[1:]))
+    world.run()
+    used = {
+        "status": world.state.status.value,
+        "subtasks": world.deployed,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "processor_s": round(time.process_time(), 2),
+    }
+    print(json.dumps(used))
+
+
+if __name__ == "__main__":
+    main()

@@ -8,13 +8,15 @@ import os
 import shutil
 import threading
 
+import msgspec
 import pytest
 
-from engine.errors import CorruptBlockError
+from engine.errors import CorruptBlockError, VersionMismatchError
 from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, Staging, TaskCounters, TaskReport
 from engine.graph.packed_sizes import packed_sizes
 from engine.graph.run_time_decision import RunTimeDecision, SubtaskRanges
 from engine.ids import AllocationId, ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId
+from engine.iomanager.crc32c import crc32c
 from engine.jobmaster import journal_files
 from engine.jobmaster.job_event import (
     BoundsChosen,
@@ -35,6 +37,7 @@ from engine.jobmaster.job_event import (
 from engine.jobmaster.job_journal import FileJournal, NoJournal
 from engine.jobmaster.journal_files import read_journal
 from engine.jobmaster.slot_pool import AllocatedSlot
+from engine.versions import JOURNAL
 
 JOB = JobId("ab" * 16)
 VERTEX = JobVertexId(1)
@@ -151,6 +154,30 @@ def test_what_the_first_version_wrote_is_read_by_every_later_one(tmp_path):
     path = tmp_path / "journal"
     path.write_bytes(GOLDEN)
     assert read_journal(str(path)) == (JOB, 7, EVENTS, "")
+
+
+def test_an_event_that_a_newer_version_has_added_is_not_left_out(tmp_path):
+    """To take it for damage would do again what comes after it."""
+    path = tmp_path / "journal"
+    written(path, EVENTS[:2])
+    content = msgspec.msgpack.encode({"type": "moved", "time_ms": 1})
+    with path.open("ab") as file:
+        file.write(len(content).to_bytes(4, "big") + crc32c(content).to_bytes(4, "big") + content)
+    with pytest.raises(VersionMismatchError, match=f"{path} has an event at offset .* start a JobManager of"):
+        read_journal(str(path))
+
+
+def test_a_journal_of_another_form_says_which_version_it_needs(tmp_path):
+    path = tmp_path / "journal"
+    head = GOLDEN[:8] + (JOURNAL.newest + 1).to_bytes(2, "big") + GOLDEN[10:34]
+    path.write_bytes(head + crc32c(head).to_bytes(4, "big"))
+    with pytest.raises(VersionMismatchError, match="is a journal of form 2, written by a newer version of Drey"):
+        read_journal(str(path))
+
+
+def test_fields_that_a_newer_version_has_added_are_ignored():
+    content = msgspec.msgpack.decode(encode_event(EVENTS[0])) | {"zone": "north"}
+    assert decode_event(msgspec.msgpack.encode(content)) == EVENTS[0]
 
 
 def test_staging_comes_back_as_it_was_and_a_path_of_the_first_version_is_a_folder(tmp_path):

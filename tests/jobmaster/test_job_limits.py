@@ -11,11 +11,13 @@ from engine.gateways.messages import ReportProgress, TaskProgress
 from engine.graph.deployment import StagedFile, Staging, TaskCounters
 from engine.graph.job_graph import USER_KEY
 from engine.graph.source_spec import SinkSpec
+from engine.ids import JobId
 from engine.jobmaster import job_input as heard
 from engine.jobmaster import job_instruction as told
 from engine.jobmaster.job_instruction import Timer
 from engine.jobmaster.job_limits import LIMITS, limits_of
 from engine.jobmaster.job_status import JobStatus
+from engine.jobmaster.user_use import UserUse
 from tests.jobmaster import state_world
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.jobmaster.state_world import StateWorld
@@ -129,6 +131,46 @@ def test_a_result_for_the_client_is_measured_before_it_is_published(monkeypatch,
         assert "result has 10 KB; its limit is 10 KB (job.limit.result-size)" in world.state.facts.failures.root.message
 
 
+def of_ada(monkeypatch, key, limit, *starts_ms):
+    """Return worlds of jobs of one user, which share a limit."""
+    use, worlds = UserUse(), []
+    for start_ms in starts_ms:
+        settings = msgspec.structs.replace(state_world.SETTINGS, limits=lambda _: {key: limit}, user_use=use)
+        monkeypatch.setattr(state_world, "SETTINGS", settings)
+        own = msgspec.structs.replace(GRAPH, job_id=JobId.random(), configuration={USER_KEY: "ada"})
+        world = StateWorld(own)
+        world.pending.clear()
+        world.state.facts.start_ms = start_ms
+        world.hear(heard.OutputsPrepared({index: Staging("/staging", "/results") for index in range(2)}, {}))
+        run_tasks(world)
+        worlds.append(world)
+    return worlds
+
+
+def test_the_jobs_of_a_user_share_a_limit_and_the_one_that_began_last_ends(monkeypatch):
+    first, last = of_ada(monkeypatch, "user.limit.disk", 1000, 5, 9)
+    progress(last, spilled_bytes=100, stored_bytes=100)
+    progress(first, spilled_bytes=350)
+    assert {each.state.status for each in (first, last)} == {JobStatus.RUNNING}, (
+        "1,100 bytes, which the last one ends for"
+    )
+    progress(last, spilled_bytes=100, stored_bytes=100)
+    assert first.state.status is JobStatus.RUNNING
+    assert failure(last) == "ada's jobs have written 1.1 KB to disks; the limit is 1 KB (user.limit.disk)"
+
+
+def test_what_has_ended_counts_no_more_and_a_job_that_takes_nothing_is_not_blamed(monkeypatch):
+    first, idle, last = of_ada(monkeypatch, "user.limit.memory", 1000, 1, 9, 5)
+    progress(first, managed_bytes_peak=400)
+    progress(idle)
+    last.hear(heard.Suspend())
+    progress(first, managed_bytes_peak=450)
+    assert first.state.status is JobStatus.RUNNING
+    progress(first, managed_bytes_peak=600)
+    assert idle.state.status is JobStatus.RUNNING
+    assert failure(first) == "ada's jobs use 1.2 KB of memory; the limit is 1 KB (user.limit.memory)"
+
+
 def test_a_job_may_ask_for_less_and_never_for_more():
     cluster = configuration_from_texts({"job.limit.disk": "1mb", "job.limit.slots": "4", "user.limit.slots": "3"})
 
@@ -147,5 +189,8 @@ def test_a_job_may_ask_for_less_and_never_for_more():
 
 def test_the_table_has_a_row_for_every_option_of_a_limit_of_jobs():
     declared = {option.key for option in all_options() if option.key.startswith("job.limit.")}
-    assert declared == {row.option.key for row in LIMITS} - {"user.limit.slots"}
+    measured = {row.option.key for row in LIMITS}
+    assert declared == {key for key in measured if key.startswith("job.")}
+    of_users = {option.key for option in all_options() if option.key.startswith("user.limit.")}
+    assert of_users - measured == {"user.limit.running-jobs"}, "which wait"
     assert USER_KEY in {option.key for option in all_options()}

@@ -1,8 +1,12 @@
-"""Random leaders, losses and journals without their end: the job ends, and nobody has read a mixture of attempts."""
+"""Random leaders, losses and journals without their end: the job ends, and nobody has read a mixture of attempts.
+
+SEEDS=10000 pytest -n 2 tests/jobmaster/test_recovery_schedules.py -k every_seed       five minutes of a processor
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from unittest import mock
 
@@ -26,6 +30,8 @@ from tests.property.matrix import IS_TORTURE
 LIMIT_S = 100_000.0
 #: of ten seeds each
 BLOCKS = range(200 if IS_TORTURE else 2)
+#: seeds of leaders, losses and late journals at once
+SEEDS = int(os.environ.get("SEEDS", "1000"))
 
 
 def random_job(chance):
@@ -147,6 +153,13 @@ def test_nothing_is_done_twice_while_only_leaders_go(block, delay_s):
 @pytest.mark.parametrize("block", BLOCKS)
 def test_losses_beside_the_leaders_cost_work_and_no_result(block):
     for seed in range(block * 10, block * 10 + 10):
+        scenario(seed, random_job, kills=4, trouble=4, journal_delay_s=0.5, failure_rate=0.05)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("first", range(0, SEEDS, 100))
+def test_every_seed_of_leaders_and_losses_ends_with_one_result(first):
+    for seed in range(first, first + 100):
         scenario(seed, random_job, kills=4, trouble=4, journal_delay_s=0.5, failure_rate=0.05)
 
 

@@ -1,13 +1,18 @@
 """Scheduling costs by subtasks, not by their square, and so does what is kept of them."""
 
 import gc
+import json
+import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from engine.jobmaster.job_status import JobStatus
 from tests.jobmaster.scale_world import ScaleWorld
+
+ROOT = Path(__file__).parents[2]
 
 
 def calls_of(world):
@@ -52,8 +57,14 @@ def test_what_is_kept_of_a_subtask_has_no_part_for_each_reader():
     assert large < 1.5 * small
 
 
+def test_what_is_kept_of_a_subtask_is_a_kilobyte():
+    assert kept_bytes(ScaleWorld(stages=24, width=100, executors=50, slots=4)) < 1000
+
+
 @pytest.mark.thorough
-def test_a_job_of_twenty_thousand_subtasks_on_a_thousand_task_executors_ends():
-    world = ScaleWorld(stages=20, width=1000, executors=1000, slots=4)
-    world.run()
-    assert world.state.status is JobStatus.FINISHED and world.deployed == 20_000
+def test_a_hundred_thousand_subtasks_on_a_thousand_task_executors_fit_in_eighty_megabytes_and_a_kilobyte_each():
+    words = (sys.executable, "-m", "tests.jobmaster.scale_world", "100", "1000", "1000", "4")
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    told = json.loads(done.stdout)
+    assert told["status"] == "FINISHED" and told["subtasks"] == 100_000
+    assert told["peak_bytes"] < 80e6 + 1000 * told["subtasks"], told

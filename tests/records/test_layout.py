@@ -1,4 +1,4 @@
-"""The row format, held by golden bytes: a difference here is a new ROW_FORMAT_VERSION."""
+"""The row format, held by golden bytes: a difference here is a new form of rows (``engine.versions``)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import itertools
 import pyarrow as pa
 import pytest
 
-from engine.records.layout import ROW_FORMAT_VERSION, Kind, round_up, row_layout, slot_alignment
+from engine.records.layout import Kind, round_up, row_layout, slot_alignment
 from engine.records.row_codec import RowCodec
+from engine.versions import ROWS
 from tests.records.batches import NESTED_TYPES, sample_values
 
 GOLDEN_SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string()), ("small", pa.int32())])
@@ -40,7 +41,7 @@ def test_rows_are_these_bytes() -> None:
     batch = pa.RecordBatch.from_pylist([row for row, _ in GOLDEN_ROWS], schema=GOLDEN_SCHEMA)
     expected = b"".join(bytes.fromhex(text) for _, text in GOLDEN_ROWS)
     assert RowCodec(GOLDEN_SCHEMA).to_rows(batch) == expected
-    assert ROW_FORMAT_VERSION == 2
+    assert ROWS.newest == 2
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN_BODIES))

@@ -210,7 +210,7 @@ def losses(peers):
     return [request.resource_id for request in peers.asked if isinstance(request, TaskExecutorLost)]
 
 
-def test_every_job_hears_of_a_task_executor_that_says_goodbye_also_those_without_a_slot_there():
+def test_every_job_hears_of_a_task_executor_that_says_goodbye_also_those_without_a_slot_there(caplog):
     async def scenario(manager, peers):
         leaving = ResourceId.random()
         await manager.register_task_executor(registration(leaving, 1))
@@ -218,6 +218,7 @@ def test_every_job_hears_of_a_task_executor_that_says_goodbye_also_those_without
         await until(lambda: losses(peers) == [leaving] * 2)
 
     run(scenario, NEVER_S, JOBS)
+    assert "given up" not in caplog.text, "it was asked to leave"
 
 
 def test_who_registers_from_the_same_host_and_port_has_taken_the_place_of_another():

@@ -118,18 +118,18 @@ def test_running_jobs_show_progress_and_waiting_ones_their_place():
 
 def test_task_managers_show_memory_disk_tasks_and_what_is_wrong():
     used = {
-        "Status.Process.Memory.Resident": 100.0 * (1 << 20),
+        "Status.Process.Memory.Resident": 100e6,
         "Status.Memory.Managed.Used": float(32 << 20),
         "Status.Tasks.Running": 3.0,
         "Status.Disk.Free./a": 50.0,
         "Status.Disk.Used./a": 50.0,
-        "Status.Disk.Free./b": 5.0 * (1 << 30),
-        "Status.Disk.Used./b": 95.0 * (1 << 30),
+        "Status.Disk.Free./b": 5e9,
+        "Status.Disk.Used./b": 95e9,
     }
     workers = (worker(1), worker(2, "1.1"))
     shown = overview_parts(snapshot(workers=workers, used={workers[0].resource_id.value: used}), OverviewQuery())
     outline = Outline(shown["workers"])
-    for text in ("100.0 MB", "32.0 MB of 64.0 MB", "5.0 GB (5 %)", "does not answer", "host-1", "1.1"):
+    for text in ("100 MB", "33.6 MB of 67.1 MB", "5 GB (5 %)", "does not answer", "host-1", "1.1"):
         assert text in outline.text
     bad = [attributes for name, attributes in outline.tags if attributes.get("class") == "bad"]
     assert len(bad) == 4, "a full disk, a silent process, two versions"

@@ -101,16 +101,17 @@ def test_a_disk_that_does_not_answer_holds_up_one_thread_and_its_numbers_go(tmp_
 
 def test_free_and_used_bytes_are_those_of_the_disk(tmp_path):
     async def body():
-        disks = DiskWatch([tmp_path])
+        disks = DiskWatch([tmp_path], own=lambda: (5, 7))
         with ThreadPoolExecutor(1) as executor:
             disks.look(executor)
-            while not disks.metrics():
+            while len(disks.metrics()) < 4:
                 await asyncio.sleep(0.001)
         return disks.metrics()
 
     values = asyncio.run(asyncio.wait_for(body(), 30))
     assert values[f"{DISK_FREE}{tmp_path}"] > 0
     assert values[f"{DISK_USED}{tmp_path}"] > 0
+    assert (values["Status.Disk.Free"], values["Status.Disk.Used"]) == (5, 7), "of the process's own files"
 
 
 def test_ends_of_jobs_are_counted_by_length():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine import __version__
 from engine.errors import DataError, EngineError, FencedError, JobNotFoundError
 from engine.gateways.messages import MESSAGE_TYPES, JobOverview, SubmitJob, SubmitTasks
 from engine.graph.deployment import Staging
@@ -51,6 +52,17 @@ def test_what_is_not_a_message_neither_leaves_nor_enters():
         CODEC.decode(msgspec.msgpack.encode(("SinkSpec", {})))
     with pytest.raises(MessageCodecError, match="not a message"):
         CODEC.decode(msgspec.msgpack.encode(("CancelJob", {"job_id": 7})))
+
+
+def test_a_newer_program_adds_to_messages_what_is_ignored_and_to_plans_what_is_refused_by_name():
+    graph = msgspec.msgpack.decode(msgspec.msgpack.encode(job_graph([2])))
+    assert (
+        CODEC.decode(msgspec.msgpack.encode(("CancelJob", {"job_id": {"value": "a"}, "zone": 1}))).job_id.value == "a"
+    )
+    assert CODEC.decode(msgspec.msgpack.encode(("SubmitJob", {"job_graph": graph}))).job_graph.job_id
+    graph["vertices"][0]["niceness"] = 1
+    with pytest.raises(MessageCodecError, match=rf"unknown field `niceness`.*has {__version__}: it is to be upgraded"):
+        CODEC.decode(msgspec.msgpack.encode(("SubmitJob", {"job_graph": graph})))
 
 
 @given(st.binary(max_size=200))

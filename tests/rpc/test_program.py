@@ -33,6 +33,28 @@ def test_the_same_one_is_taken_whatever_its_host_and_role():
     OURS.check(Program("0.2.0", "aaaa1111", "elsewhere", "client").header)
 
 
+def spoken(oldest, newest, digits="aaaa1111", version="0.3.0"):
+    return Program(version, f"{oldest}-{newest}:{digits}", "tm-7", "TaskManager")
+
+
+@pytest.mark.parametrize("other", [spoken(2, 3), spoken(1, 2, "b", "0.2.0"), spoken(3, 4, "c", "0.4.0"), spoken(2, 9)])
+def test_one_that_knows_a_form_of_messages_that_this_one_knows_is_understood(other):
+    ours = spoken(2, 3, version="0.3.1")
+    ours.check(other.header)
+    other.check(ours.header)
+
+
+@pytest.mark.parametrize("other", [spoken(1, 1), spoken(4, 5, "d", "0.5.0"), spoken(3, 3, "other"), OURS])
+def test_of_programs_without_a_common_form_both_refuse_the_other_one_and_say_what_to_do(other):
+    """The third has the same newest form with other messages; the last says no numbers."""
+    ours = spoken(2, 3)
+    for one, heard_one in ((ours, other), (other, ours)):
+        with pytest.raises(VersionMismatchError, match="install the same version on all machines") as refused:
+            one.check(heard_one.header)
+        assert str(one) in str(refused.value) and str(heard_one) in str(refused.value)
+    assert ("upgrade by way of one between them" in str(refused.value)) == (other.protocol[0] in "14")
+
+
 @pytest.mark.parametrize(
     "header", [None, "", "0.2.0", "0.2.0 aaaa1111 jm-1", "0.2.0 a b c d", "a\n b c d", "a b c <b>"]
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine import Environment
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from tests.sql.conftest import Answers
 
 #: orders have no equals where a function depends on which of them comes first
@@ -66,6 +66,15 @@ def test_the_value_is_duckdbs(answers: Answers, function: str) -> None:
 def test_windows_in_queries(answers: Answers, query: str) -> None:
     found, wanted = answers(query)
     assert found == wanted
+
+
+@pytest.mark.parametrize("call", ["ntile($1)", "lag(1, $1)", "nth_value(1, $1)"])
+@pytest.mark.parametrize("value", [None, "x", 1.5])
+def test_a_constant_of_a_function_that_is_no_whole_number_is_named(
+    environment: Environment, call: str, value: object
+) -> None:
+    with pytest.raises(PlanError, match="write a whole number"):
+        environment.sql(f"SELECT {call} OVER (ORDER BY x) FROM (VALUES (1)) AS t (x)", params=[value])
 
 
 def test_frames_of_all_values_are_refused(environment: Environment) -> None:

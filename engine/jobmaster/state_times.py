@@ -1,0 +1,39 @@
+"""StateTimes: when an attempt entered each of its states, eight bytes for each.
+
+    entered(entered(b"", CREATED, 5), SCHEDULED, 9) ─► bytes of 16 ─► times_of ─► {CREATED: 5, SCHEDULED: 9}
+
+    entry    u8 number of the state │ u56 milliseconds since 1970        little-endian
+
+A dict with its numbers is four times as large, and there is one for each attempt. Pure.
+
+Held by: tests/jobmaster/test_execution_graph.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from engine.jobmaster.execution_state import ExecutionState
+
+_STATES: Final = tuple(ExecutionState)
+_NUMBERS: Final = {state: number for number, state in enumerate(_STATES)}
+
+
+def entered(times: bytes, state: ExecutionState, time_ms: int) -> bytes:
+    """Return times with that of one more state."""
+    return times + (time_ms << 8 | _NUMBERS[state]).to_bytes(8, "little")
+
+
+def packed_times(times: Mapping[str, int]) -> bytes:
+    """Return times by the names of states, packed."""
+    packed = b""
+    for name, time_ms in times.items():
+        packed = entered(packed, ExecutionState(name), time_ms)
+    return packed
+
+
+def times_of(packed: bytes) -> dict[ExecutionState, int]:
+    """Return the time of each state, in the order in which they were entered."""
+    entries = (int.from_bytes(packed[begin : begin + 8], "little") for begin in range(0, len(packed), 8))
+    return {_STATES[entry & 255]: entry >> 8 for entry in entries}

@@ -58,6 +58,10 @@ In the examples, `values(expression, x=[...])` is short for the result over a sm
 | nulls among elements in `sum`, `min`, `max`, `join` | ignored | Polars, DuckDB | |
 | `list.contains` where elements are null | false | DuckDB, Polars | Spark: null |
 | a key twice in a map | allowed; `get` returns the first value | | Spark, DuckDB: an error |
+| `sequence` by months from Jan 31 | Feb 29, Mar 31 | Spark, Polars | DuckDB: Feb 29, Mar 29 |
+| `truncate("2 weeks")` | from Monday 1970-01-05 | Polars | DuckDB's `time_bucket`: from 2000-01-03 |
+| `jaro` and `jaro_winkler` | count characters | | DuckDB: bytes |
+| `replace_strict` of a value that is no key | an error, or the default | Polars | |
 | `hash64` | XXH64 with seed 42, chained | Spark's `xxhash64` | DuckDB, Polars: other hashes, not stable |
 | `levenshtein` | counts characters | Spark | DuckDB: bytes |
 | `json_get` of what is no JSON | null | Spark | DuckDB, Polars: an error |

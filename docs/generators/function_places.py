@@ -12,7 +12,7 @@ from typing import Any
 from engine.column_expressions import row_functions
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.intervals import interval
-from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions
+from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions, StructExpressions
 from engine.column_expressions.string_expressions import StringExpressions
 from engine.column_expressions.time_expressions import TimeExpressions
 
@@ -40,16 +40,17 @@ NAMESPACES: dict[str, tuple[str, Any]] = {
     "str_": ("str", StringExpressions),
     "dt_": ("dt", TimeExpressions),
     "list_": ("list", ListExpressions),
+    "struct_": ("struct", StructExpressions),
     "map_": ("map", MapExpressions),
 }
 #: methods of Expr that are no function of a row
-_OTHERS = {"call", "alias", "named"}
+_OTHERS = {"call", "alias", "named", "made"}
 
 
 def face_of(name: str) -> str:
     """Return how a function of the table is called: ``str.upper``, ``abs``."""
     for prefix, (namespace, _) in NAMESPACES.items():
-        if name != "map_from" and name.startswith(prefix):
+        if not name.startswith("map_from") and name.startswith(prefix):
             return f"{namespace}.{name.removeprefix(prefix)}"
     return name
 

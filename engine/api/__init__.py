@@ -1,7 +1,8 @@
 """The API of user scripts: Environment and DataSet; expressions are in ``engine.column_expressions``.
 
 environment.py         Environment: sinks that wait, execute
-  source_calls.py      read_*, from_arrow, from_rows; file_calls.py: read_excel, read_fwf
+  source_calls.py      read_*, from_arrow, from_rows; sequence_rows.py: sequence
+  file_calls.py        read_excel, read_fwf
 data_set.py            DataSet: an immutable handle on a node, and its results; its other calls are in groups:
   calls.py             what every group stands on
   relational_calls.py  select, filter, sort, group_by, joins and the like; join_arguments.py: keys, types and hints
@@ -18,6 +19,7 @@ planning.py            exact splits, explain
 bad_rows.py            malformed rows that are left out, kept and told
 kept_statements.py     queries of SQL that are asked again; kept_jobs.py: jobs that are run again
 executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames
+spoken_texts.py        expressions that are written in SQL, expr(text)
 result_stream.py       rows of a job while it runs
 results.py             tables and rows in the client
 """

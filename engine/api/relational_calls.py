@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from engine.api.calls import Calls, row_count
 from engine.api.other_options import with_other_options
+from engine.api.spoken_texts import spoken
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import (
     column_name,
@@ -90,12 +91,12 @@ class RelationalCalls(Calls):
 
     def _project(self, named: list[NamedExpression], what: str) -> Self:
         found, others = self._with_inputs([one.expression for one in named])
-        if others:
-            named = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
+        named = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
         return self._with(lowered(Project(tuple(named)), (self._node, *others), what))
 
     def _with_inputs(self, expressions: list[Expression]) -> tuple[list[Expression], list[LogicalNode]]:
         """Return expressions that speak of data sets by their places among inputs, and the nodes of these."""
+        expressions = spoken(expressions, self)
         if not any(map(has_data_set, expressions)):
             return expressions, []
         from engine.lowering.data_set_values import with_inputs

@@ -30,7 +30,7 @@ from engine.api.other_options import with_other_options
 from engine.api.relational_calls import RelationalCalls
 from engine.api.shapes import aggregate_function, element_field, is_value, summary, value_name, values_given
 from engine.column_expressions.expression import Expr
-from engine.column_expressions.named_columns import column_name, flattened
+from engine.column_expressions.named_columns import column_name, column_names, flattened
 from engine.errors import PlanError, SchemaError
 from engine.expressions.column_names import check_column_name, check_columns
 from engine.graph.expression import ROW_PLACE, ColumnRef, NamedExpression, OrderedBy
@@ -216,12 +216,16 @@ class RowCalls(RelationalCalls):
     def explode(self, column: Any, position: str | None = None, keep_empty: bool = True) -> Self:
         """Return a row for each element of a list, in place of the list; of a map, for each entry (key, value).
 
+        Several lists, ``explode(["a", "b"])``, are opened side by side; they are as long as each other in every row.
+
         A null or empty list is one row with null, ``keep_empty=False`` leaves it out. ``position``: a column of that
         name, behind the others, has the place of the element in its list, from 0. Elements come in their order.
 
         >>> rows({"k": ["a", "b"], "x": [[1, 2], []]}).explode("x", position="i").to_arrow().to_pylist()
         [{'k': 'a', 'x': 1, 'i': 0}, {'k': 'a', 'x': 2, 'i': 1}, {'k': 'b', 'x': None, 'i': None}]
         """
+        if isinstance(column, list | tuple):
+            return self._explode_together(self._names(column_names(column, "explode"), "explode"), position, keep_empty)
         (name,) = self._names(column_name(column, "explode"), "explode")
         fields = [element_field(field) if field.name == name else field for field in self.schema]
         if position is not None:
@@ -230,6 +234,24 @@ class RowCalls(RelationalCalls):
             fields.append(pa.field(position, pa.int64()))
         operator = Explode(name, position or "", bool(keep_empty))
         return self._with(LogicalNode(operator, (self._node,), pa.schema(fields)))
+
+    def _explode_together(self, names: list[str], position: str | None, keep_empty: bool) -> Self:
+        """Return a row for each place in some lists of one length."""
+        from engine.column_expressions.expressions import col
+
+        if len(set(names)) < len(names) or not names:
+            raise SchemaError(f"explode({names!r}): name columns, each once")
+        if len(names) == 1:
+            return self.explode(names[0], position, keep_empty)
+        first, *others = (col(name) for name in names)
+        for other in others:
+            as_long = first.list.length().if_null(0) == other.list.length().if_null(0)
+            first = first.require(as_long, f"explode: the lists of {', '.join(names)} have other lengths in a row")
+        whole = self.with_columns(**{names[0]: first.list.zip(*others, names=names)}).drop(*names[1:])
+        opened = whole.explode(names[0], position, keep_empty)
+        parts = {name: col(names[0]).field(name) for name in names}
+        found = opened.with_columns(*(parts[name].alias(name) for name in names[1:]), parts[names[0]].alias(names[0]))
+        return found.select(*self.schema.names, *([] if position is None else [position]))
 
     def unnest(self, *columns: Any) -> Self:
         """Return the fields of structs as columns, in place of the structs; null where a struct is null.

@@ -417,6 +417,21 @@ class SourceCalls(ABC):
             schema = declared_schema(schema, "from_rows")
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
+    def sequence(
+        self, start: Any, stop: Any, step: Any = None, *, name: str = "value", closed: str = "both"
+    ) -> DataSet:
+        """Return integers, dates or timestamps from one to another as rows of one column, by a step: 1, or a day.
+
+        A step of moments is a text such as "15 minutes", or an interval. closed: "both", or "left" without the end.
+
+        >>> env.sequence(1, 3, name="n").to_arrow().column("n").to_pylist()
+        [1, 2, 3]
+        """
+        from engine.api.sequence_rows import sequence_rows
+
+        found: DataSet = sequence_rows(self, start, stop, step, name, closed)
+        return found
+
     def _read(
         self,
         name: str,

@@ -10,6 +10,7 @@ row_functions.py        coalesce, least and the like: functions of several value
 aggregates.py           sum_, count and the like, and expressions of them
 value_aggregates.py     aggregates that look at the order of values
 windows.py              row_number, lag and the like, over
+element_bodies.py       functions of the elements of lists
 named_columns.py        columns as users pass them to select and the like
 udfs.py                 Python functions within expressions
 data_types.py           types as users write them

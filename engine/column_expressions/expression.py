@@ -9,7 +9,7 @@ and is always False: write ``is_null()``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,12 @@ from engine.expressions.column_names import check_column_name
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
-from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpression
+from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, NamedExpression
 from engine.graph.function_table import with_constants
 from engine.user_warnings import near_place
 
 if TYPE_CHECKING:
-    from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions
+    from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions, StructExpressions
     from engine.column_expressions.string_expressions import StringExpressions
     from engine.column_expressions.time_expressions import TimeExpressions
 
@@ -42,7 +42,7 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
     __slots__ = ("_expression", "_name", "_place", "chain")
     _kind = "an expression"
     _other_names = ON_EXPRESSIONS
-    _spaces = ("str", "dt", "list", "map")
+    _spaces = ("str", "dt", "list", "struct", "map")
 
     def __init__(self, expression: Expression | Chain, name: str = "") -> None:
         #: two operands that a chain of the function was built from
@@ -76,6 +76,10 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         named = {name: one.expression for name, one in options.items() if isinstance(one, Expr)}
         plain = {name: one for name, one in options.items() if name not in named}
         return Expr(with_constants(function, arguments, plain, named))
+
+    def made(self, value: Any) -> Expr:
+        """Return a column of the plan, an Expr, or a plain value as an Expr."""
+        return Expr(value) if isinstance(value, ColumnRef) else as_expression(value)
 
     def _reversed(self, function: str, left: Any) -> Expr:
         if is_chained(function, 2):
@@ -233,6 +237,39 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         """
         return self.call("fill_null", value)
 
+    def fill_nan(self, value: Any) -> Expr:
+        """Return the value, and another one where it is NaN; null stays.
+
+        >>> values(col("x").fill_nan(0), x=[1.5, float("nan"), None])
+        [1.5, 0.0, None]
+        """
+        return Expr(Case(((self.is_nan().expression, to_expression(value)),), self.expression))
+
+    def replace(self, mapping: Mapping[Any, Any]) -> Expr:
+        """Return the value that a mapping has for it, and the value itself where it is none of the keys.
+
+        Keys and values are constants; both widen to a common type with the value. None may be a key.
+
+        >>> values(col("x").replace({"a": "A", None: "?"}), x=["a", "b", None])
+        ['A', 'b', '?']
+        """
+        return self.call("replace", *_mapped(mapping, "replace"))
+
+    def replace_strict(self, mapping: Mapping[Any, Any], *default: Any) -> Expr:
+        """Return the value that a mapping has for it; one that is none of the keys fails the job, or is the default.
+
+        Null that is no key is null, or the default. The type is that of the new values.
+
+        >>> values(col("x").replace_strict({1: "one", 2: "two"}, "many"), x=[1, 2, 3])
+        ['one', 'two', 'many']
+        """
+        if len(default) > 1:
+            raise SchemaError(f"replace_strict: one default, not {len(default)}")
+        keys, values = _mapped(mapping, "replace_strict")
+        if default:
+            return self.call("replace", keys, values, *default)
+        return self.call("replace", keys, values, strict=True)
+
     def nullif(self, other: Any) -> Expr:
         """Return the value, null where it equals another one.
 
@@ -320,6 +357,40 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         """
         return self.call("sha256")
 
+    def sha1(self) -> Expr:
+        """Return the SHA-1 digest of a text's or binary value's bytes, as 40 hex digits.
+
+        >>> values(col("x").sha1().str.left(16), x=["abc"])
+        ['a9993e364706816a']
+        """
+        return self.call("sha1")
+
+    def sha512(self) -> Expr:
+        """Return the SHA-512 digest of a text's or binary value's bytes, as 128 hex digits.
+
+        >>> values(col("x").sha512().str.left(16), x=["abc"])
+        ['ddaf35a193617aba']
+        """
+        return self.call("sha512")
+
+    def crc32(self) -> Expr:
+        """Return the CRC-32 of a text's or binary value's bytes, as int64.
+
+        >>> values(col("x").crc32(), x=["abc"])
+        [891568578]
+        """
+        return self.call("crc32")
+
+    def to_json(self) -> Expr:
+        """Return the value as a JSON text: structs are objects, lists arrays, moments and decimals texts; null is null.
+
+        NaN and infinite floats are ``null``, for which JSON has no text.
+
+        >>> values(col("x").to_json(), x=[{"a": [1, None]}, None])
+        ['{"a":[1,null]}', None]
+        """
+        return self.call("to_json")
+
     def field(self, name: str) -> Expr:
         """Return a field of a struct; null where the struct is.
 
@@ -350,11 +421,25 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         return ListExpressions(self)
 
     @property
+    def struct(self) -> StructExpressions[Expr]:
+        """Functions of structs."""
+        from engine.column_expressions.nested_expressions import StructExpressions
+
+        return StructExpressions(self)
+
+    @property
     def map(self) -> MapExpressions[Expr]:
         """Functions of maps."""
         from engine.column_expressions.nested_expressions import MapExpressions
 
         return MapExpressions(self)
+
+
+def _mapped(mapping: Mapping[Any, Any], what: str) -> tuple[Expr, Expr]:
+    """Return the keys and the values of a mapping, as constant lists."""
+    if not isinstance(mapping, Mapping) or not mapping:
+        raise SchemaError(f"{what}({mapping!r}): give it keys and values, as in {what}({{1: 'a'}})")
+    return Expr(make_literal(list(mapping.keys()))), Expr(make_literal(list(mapping.values())))
 
 
 def as_expression(value: Any) -> Expr:

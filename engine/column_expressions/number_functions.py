@@ -280,6 +280,38 @@ class NumberFunctions:
         """
         return self.call("atan2", width)
 
+    def bit_count(self) -> Self:
+        """Return the number of its 64 bits that are set.
+
+        >>> values(col("x").bit_count(), x=[0, 7, -1])
+        [0, 3, 64]
+        """
+        return self.call("bit_count")
+
+    def to_hex(self) -> Self:
+        """Return an integer in hexadecimal digits; a negative one as its 64 bits.
+
+        >>> values(col("x").to_hex(), x=[255, -1])
+        ['FF', 'FFFFFFFFFFFFFFFF']
+        """
+        return self.call("to_hex")
+
+    def to_bin(self) -> Self:
+        """Return an integer in binary digits; a negative one as its 64 bits.
+
+        >>> values(col("x").to_bin(), x=[5, 0])
+        ['101', '0']
+        """
+        return self.call("to_bin")
+
+    def chr(self) -> Self:
+        """Return the character of a Unicode code; what is the code of none fails the job.
+
+        >>> values(col("x").chr(), x=[97, 128512])
+        ['a', '😀']
+        """
+        return self.call("chr")
+
     def bit_and(self, other: Any) -> Self:
         """Return the bits that both have.
 

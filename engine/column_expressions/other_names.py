@@ -72,6 +72,11 @@ ON_EXPRESSIONS: Final = _by_name(
     ("notnull notna isNotNull", "is_not_null()"),
     ("isNaN isnan", "is_nan()"),
     ("fillna", "fill_null(value)"),
+    ("map_dict", "replace({old: new}) or replace_strict({old: new}, default)"),
+    ("hash xxhash64", "hash64(col('x'))"),
+    ("sha2", "sha256() or sha512()"),
+    ("bitwise_count_ones", "bit_count()"),
+    ("soundex", "str.jaro_winkler(other) or str.levenshtein(other); soundex is not there, it fits English names alone"),
     ("astype", "cast(type)"),
     ("eqNullSafe eq_missing", "eq_null_safe(other)"),
     ("sum mean avg max min count std var median first last n_unique nunique quantile", _AGGREGATE),
@@ -110,6 +115,10 @@ ON_TEXTS: Final = _by_name(
     ("json_path_match", "json_get(path)"),
     ("json_decode", "json_parse(schema)"),
     ("join", ".list.join(separator), of lists"),
+    ("soundex", "jaro_winkler(other) or levenshtein(other); soundex is not there, it fits English names alone"),
+    ("jaro_winkler_similarity", "jaro_winkler(other)"),
+    ("octet_length", "len_bytes()"),
+    ("json_extract get_json_object", "json_get(path)"),
     ("cat", "concat(other) or +"),
 )
 
@@ -123,7 +132,8 @@ ON_TIMES: Final = _by_name(
     ("timestamp", "epoch(unit)"),
     ("to_string format", "strftime(format)"),
     ("total_seconds total_days", "diff(other, unit) of the two times"),
-    ("offset_by", "add(days=..., months=...)"),
+    ("bucket time_bucket", "truncate('15 minutes')"),
+    ("weekday_name", "day_name()"),
     ("month_end", "last_day()"),
     ("month_start", "first_day()"),
 )
@@ -138,16 +148,37 @@ ON_LISTS: Final = _by_name(
     ("average avg", "mean()"),
     ("array_join to_string", "join(separator)"),
     ("explode", "explode(column) of the data set"),
-    ("eval map apply", "a function made with udf(type), as f(col('x'))"),
+    ("map apply agg", "transform(lambda x: ...)"),
+    ("set_union array_union", "union(other)"),
+    ("set_intersection array_intersect", "intersection(other)"),
+    ("set_difference array_except", "difference(other)"),
+    ("set_symmetric_difference", "symmetric_difference(other)"),
+    ("index_of array_position", "position(value)"),
+    ("forall", "all(condition)"),
+    ("aggregate fold", "reduce(function, initial)"),
+    ("arrays_zip", "zip(other, names=[...])"),
+    ("array_compact", "drop_nulls()"),
     ("element_at getItem", "get(index)"),
     ("append extend", "concat(other)"),
 )
 
 ON_MAPS: Final = _by_name(
     ("getItem element_at", "get(key)"),
-    ("items entries explode", "explode(column) of the data set"),
+    ("items", "entries()"),
+    ("explode", "explode(column) of the data set"),
+    ("len size", "length()"),
+    ("contains_key containsKey", "contains(key)"),
+    ("map_filter", "filter(condition)"),
     ("map_keys", "keys()"),
     ("map_values", "values()"),
+)
+
+ON_STRUCTS: Final = _by_name(
+    ("withField with_field", "with_fields(name=value)"),
+    ("dropFields", "drop(names)"),
+    ("rename", "rename_fields({'old': 'new'})"),
+    ("unnest", "unnest(column) of the data set"),
+    ("json_encode", "to_json() of the expression"),
 )
 
 ON_ENVIRONMENTS: Final = _by_name(

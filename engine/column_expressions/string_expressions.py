@@ -12,6 +12,7 @@ import pyarrow as pa
 from engine.column_expressions.data_types import to_data_type
 from engine.column_expressions.other_names import ON_TEXTS, HasOtherNames
 from engine.errors import SchemaError
+from engine.graph.expression import Expression
 
 
 class Value(Protocol):
@@ -19,6 +20,15 @@ class Value(Protocol):
 
     def call(self, function: str, *others: Any, **options: bool | int | float | str | None) -> Self:
         """Return a function of this value."""
+        ...
+
+    def made(self, value: Any) -> Self:
+        """Return a column of the plan, an expression or a plain value as a value of this kind."""
+        ...
+
+    @property
+    def expression(self) -> Expression:
+        """The expression that computes it."""
         ...
 
 
@@ -321,6 +331,80 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         ['abc']
         """
         return self._value.call("str_decode", encoding=encoding)
+
+    def url_encode(self) -> ExprT:
+        """Encode what is no letter of ASCII, no digit and none of -._~ as %20 and the like.
+
+        >>> values(col("x").str.url_encode(), x=["a b/é"])
+        ['a%20b%2F%C3%A9']
+        """
+        return self._value.call("str_url_encode")
+
+    def translate(self, characters: str, others: str) -> ExprT:
+        """Replace each of some characters by the one at its place among others; those that have none are left out.
+
+        >>> values(col("x").str.translate("abc", "AB"), x=["cabbage"])
+        ['ABBAge']
+        """
+        return self._value.call("str_translate", characters, others)
+
+    def normalize(self, form: str = "NFC") -> ExprT:
+        """Return the text in one of Unicode's normal forms: NFC, NFD, NFKC or NFKD.
+
+        >>> values(col("x").str.normalize().str.length(), x=["e\u0301"])
+        [1]
+        """
+        return self._value.call("str_normalize", form=form)
+
+    def len_bytes(self) -> ExprT:
+        """Return the number of bytes, of UTF-8; also of a binary value.
+
+        >>> values(col("x").str.len_bytes(), x=["añ😀", ""])
+        [7, 0]
+        """
+        return self._value.call("str_len_bytes")
+
+    def ascii(self) -> ExprT:
+        """Return the Unicode code of the first character, 0 of an empty text.
+
+        >>> values(col("x").str.ascii(), x=["abc", ""])
+        [97, 0]
+        """
+        return self._value.call("str_ascii")
+
+    def to_integer(self, base: int = 10, strict: bool = True) -> ExprT:
+        """Return the integer that a text is in a base of 2 to 36; others fail the job, or are null if not strict.
+
+        >>> values(col("x").str.to_integer(16, strict=False), x=["ff", "-7F", "g"])
+        [255, -127, None]
+        """
+        return self._value.call("str_to_integer", base=base, strict=strict)
+
+    def extract_groups(self, pattern: str) -> ExprT:
+        """Return the groups of the first match of a regular expression, as a struct; null where none matches.
+
+        Fields have the names that groups have, or their numbers from 1.
+
+        >>> values(col("x").str.extract_groups("(?P<key>[a-z]+)=([0-9]+)"), x=["a=1", "b"])
+        [{'key': 'a', '2': '1'}, None]
+        """
+        return self._value.call("str_extract_groups", pattern)
+
+    def jaro(self, other: Any) -> ExprT:
+        """Return Jaro's similarity of two texts, 0 to 1, by characters.
+
+        >>> values(col("x").str.jaro("martha").round(4), x=["marhta", "xyz"])
+        [0.9444, 0.0]
+        """
+        return self._value.call("str_jaro", other)
+
+    def jaro_winkler(self, other: Any) -> ExprT:
+        """Return the similarity of Jaro and Winkler, 0 to 1: a common beginning makes similar texts more similar.
+
+        >>> values(col("x").str.jaro_winkler("martha").round(4), x=["marhta", "xyz"])
+        [0.9611, 0.0]
+        """
+        return self._value.call("str_jaro_winkler", other)
 
     def url_decode(self) -> ExprT:
         """Decode %20 and + to the characters that they stand for in URLs.

@@ -5,14 +5,51 @@ Held by: tests/expressions/test_time_zones.py
 
 from __future__ import annotations
 
-from typing import Any, Generic
+import datetime
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Generic
 
-from engine.column_expressions.intervals import interval
+from engine.column_expressions.intervals import interval, units_of, width_of
 from engine.column_expressions.other_names import ON_TIMES, HasOtherNames
 from engine.column_expressions.string_expressions import ExprT
 from engine.errors import SchemaError
+from engine.expressions.calendar_days import ROLLS, WEEKDAYS
 from engine.expressions.calendar_functions import DIFF_UNITS
 from engine.expressions.time_functions import TRUNCATE_UNITS
+
+_WEEK: Final = (True, True, True, True, True, False, False)
+_EPOCH: Final = datetime.datetime(1970, 1, 1)
+
+
+def _business(what: str, holidays: Iterable[Any], week: Sequence[bool]) -> dict[str, Any]:
+    """Return the options of business days. Raises: SchemaError."""
+    days = set()
+    for one in [holidays] if isinstance(holidays, str | datetime.date) else holidays:
+        try:
+            day = datetime.date.fromisoformat(one) if isinstance(one, str) else one
+            days.add((datetime.date(day.year, day.month, day.day) - _EPOCH.date()).days)
+        except (AttributeError, ValueError):
+            raise SchemaError(f"{what}: the holiday {one!r} is no date; write datetime.date(2024, 12, 25)") from None
+    marks = ["1" if one else "0" for one in week]
+    if len(marks) != 7 or "1" not in marks:
+        raise SchemaError(f"{what}(week={week!r}): seven bools from Monday on, at least one of them true")
+    return {"week": "".join(marks), "holidays": ",".join(map(str, sorted(days)))}
+
+
+def origin_in(origin: Any, width: dict[str, int], what: str) -> int:
+    """Return a moment without a zone in the unit of a width of spans. Raises: SchemaError."""
+    if not isinstance(origin, datetime.date) or getattr(origin, "tzinfo", None) is not None:
+        raise SchemaError(f"{what}(origin={origin!r}): a date, or a datetime without a zone")
+    moment = datetime.datetime.combine(origin, getattr(origin, "time", datetime.time)())
+    if "months" in width:
+        if moment != datetime.datetime(origin.year, origin.month, 1):
+            raise SchemaError(f"{what}(origin={origin!r}): spans of months begin with the first day of a month")
+        return origin.year * 12 + origin.month - 1
+    if "days" in width:
+        if moment != datetime.datetime.combine(origin, datetime.time()):
+            raise SchemaError(f"{what}(origin={origin!r}): spans of days begin at midnight; write '24 hours'")
+        return (moment - _EPOCH).days
+    return (moment - _EPOCH) // datetime.timedelta(microseconds=1) * 1000
 
 
 class TimeExpressions(HasOtherNames, Generic[ExprT]):
@@ -120,15 +157,80 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         """
         return self._value.call("dt_microsecond")
 
-    def truncate(self, unit: str) -> ExprT:
-        """Return the start of its year, quarter, month, week (Monday), day, hour, minute or second.
+    def truncate(self, every: Any, origin: Any = None) -> ExprT:
+        """Return the start of its year, quarter, month, week (Monday), day, hour, minute or second, or of "15 minutes".
+
+        Spans of several units, also "1h30m" or a ``timedelta``, are counted from 1970-01-01 of the clock, weeks from
+        1970-01-05, a Monday; or from ``origin``, a date or a ``datetime`` without a zone.
 
         >>> values(col("x").dt.truncate("month"), x=[datetime.date(2024, 2, 29)])
         [datetime.date(2024, 2, 1)]
+        >>> values(col("x").dt.truncate("15 minutes"), x=[datetime.datetime(2024, 2, 29, 13, 44)])
+        [datetime.datetime(2024, 2, 29, 13, 30)]
         """
-        if unit not in TRUNCATE_UNITS:
-            raise SchemaError(f"dt.truncate({unit!r}): choose one of {', '.join(TRUNCATE_UNITS)}")
-        return self._value.call("dt_truncate", unit=unit)
+        if every in TRUNCATE_UNITS and origin is None:
+            return self._value.call("dt_truncate", unit=every)
+        width = width_of(every, "dt.truncate")
+        if origin is not None:
+            width["origin"] = origin_in(origin, width, "dt.truncate")
+        return self._value.call("dt_truncate", **width)
+
+    def offset_by(self, span: Any) -> ExprT:
+        """Add a span of the calendar that a text says: ``"1 month"``, ``"-2d"``, ``"1y6mo"``.
+
+        >>> values(col("x").dt.offset_by("1 month"), x=[datetime.date(2024, 1, 31)])
+        [datetime.date(2024, 2, 29)]
+        """
+        return self.add(**units_of(span, "dt.offset_by"))
+
+    def next_day(self, weekday: str) -> ExprT:
+        """Return the next day of that name behind its day, a date: "Monday", or "mon".
+
+        >>> values(col("x").dt.next_day("thursday"), x=[datetime.date(2024, 2, 29)])
+        [datetime.date(2024, 3, 7)]
+        """
+        found = [
+            at for at, name in enumerate(WEEKDAYS) if len(str(weekday)) > 1 and name.startswith(str(weekday).lower())
+        ]
+        if len(found) != 1:
+            raise SchemaError(f"dt.next_day({weekday!r}): choose one of {', '.join(WEEKDAYS)}")
+        return self._value.call("dt_next_day", weekday=found[0])
+
+    def is_business_day(self, holidays: Iterable[Any] = (), week: Sequence[bool] = _WEEK) -> ExprT:
+        """Whether it is a day of the week that is worked, and none of the holidays.
+
+        week: whether each day is worked, from Monday on.
+
+        >>> values(col("x").dt.is_business_day(), x=[datetime.date(2024, 3, 1), datetime.date(2024, 3, 2)])
+        [True, False]
+        """
+        return self._value.call("dt_is_business_day", **_business("dt.is_business_day", holidays, week))
+
+    def add_business_days(
+        self, count: Any, holidays: Iterable[Any] = (), week: Sequence[bool] = _WEEK, roll: str = "raise"
+    ) -> ExprT:
+        """Move it by business days, back where the count is negative; the time of day stays.
+
+        roll: what is done first with a day that is no business day: "raise" fails the job, "forward" and "backward" go
+        to the next one that is. holidays, week: as in ``is_business_day``.
+
+        >>> values(col("x").dt.add_business_days(1, holidays=["2024-03-04"]), x=[datetime.date(2024, 3, 1)])
+        [datetime.date(2024, 3, 5)]
+        """
+        if roll not in ROLLS:
+            raise SchemaError(f"dt.add_business_days(roll={roll!r}): choose one of {', '.join(ROLLS)}")
+        options = _business("dt.add_business_days", holidays, week)
+        return self._value.call("dt_add_business_days", count, roll=roll, **options)
+
+    def business_day_count(self, begin: Any, holidays: Iterable[Any] = (), week: Sequence[bool] = _WEEK) -> ExprT:
+        """Return the business days from another moment, which counts, to this one, which does not; negative backward.
+
+        >>> begin = datetime.date(2024, 3, 1)
+        >>> values(col("x").dt.business_day_count(begin), x=[datetime.date(2024, 3, 5)])
+        [2]
+        """
+        options = _business("dt.business_day_count", holidays, week)
+        return self._value.call("dt_business_day_count", begin, **options)
 
     def day_of_year(self) -> ExprT:
         """Return the day of the year, 1 to 366.

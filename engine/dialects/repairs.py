@@ -420,6 +420,8 @@ _POSTGRES: Final[dict[type[exp.Expr], Repair]] = {
     **dict.fromkeys((exp.JSONExtract, exp.JSONExtractScalar), key_of_json),
     exp.Extract: _of_the_moment,
     exp.Format: _texts(None),
+    # its digits are small letters
+    exp.Hex: lambda node: call("lower", call("hex", node.this)),
     exp.SimilarTo: _similar,
     exp.Substring: before_the_text,
     exp.StringToArray: _list_of_text,

@@ -21,6 +21,15 @@ text_slices          parts of texts by positions of characters
 text_replacement     texts of which one part, found by a regular expression, is replaced
 partition_transforms.py  Iceberg's transforms of partitions
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
+text_distances       edits between texts, and how alike they are; byte_values.pxd: bytes where they lie
+character_functions.py  characters, codes and digits; character_kernels has their loops
+replaced_values.py   values for others by a mapping
+time_buckets.py      begins of spans of several units
+calendar_days.py     dates of parts, business days
+sequences.py         lists from one value to another by steps
+list_sets.py         lists as sets, reversed lists, positions of values
+struct_functions.py  structs with other fields, maps and their entries
+json_of_values.py    JSON texts of values
 time_texts.py      dates and timestamps as texts by a format, and from them
 time_directives.py  what a format is made of; moment_writer and moment_reader have the loops
 civil_days.pxd     days as dates of the calendar and back

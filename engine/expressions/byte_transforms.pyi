@@ -9,5 +9,5 @@ def fold_words(values: pa.Array, hashes: pa.Array) -> pa.Array:
 def fold_bytes(values: pa.Array, hashes: pa.Array) -> pa.Array:
     """Return the hashes of binary values, seeded with hashes so far."""
 
-def levenshtein(left: pa.Array, right: pa.Array) -> pa.Array:
-    """Return the edits between texts of two binary arrays, row by row."""
+def checksums(values: pa.Array) -> pa.Array:
+    """Return the CRC-32 of binary values, as int64."""

@@ -1,9 +1,10 @@
-"""Loops over values of bytes that Arrow has no function for: digests, encodings, hashes, distances.
+"""Loops over values of bytes that Arrow has no function for: digests, encodings, hashes.
 
-    transform(values, name) -> bytes            md5 sha256 hex base64 (text); unhex unbase64 url_decode (bytes)
+    transform(values, name) -> bytes            md5 sha1 sha256 sha512 hex base64 url_encode (text)
+                                                unhex unbase64 url_decode (bytes)
+    checksums(values) -> int64                  CRC-32 of binary values
     fold_words(values, hashes) -> hashes        XXH64 of int32 or int64 values, each with a hash so far as seed
     fold_bytes(values, hashes) -> hashes        the same of binary values
-    levenshtein(left, right) -> int64           edits between two texts, in characters
 
     offsets, bytes ──► room for the longest result ──► one value after another ──► offsets, bytes
 
@@ -15,63 +16,41 @@ Invariants: runs without the GIL; a value that cannot be decoded raises ArrowInv
 Held by: tests/expressions/test_digest_functions.py
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
 
-from engine.expressions.digest_kernels cimport drey_base64_digits, drey_hex_digits, drey_md5, drey_sha256, drey_xxh64
+from engine.expressions.byte_values cimport Values, begin_of, values_of
+from engine.expressions.digest_kernels cimport (
+    drey_base64_digits, drey_crc32, drey_hex_digits, drey_md5, drey_sha1, drey_sha256, drey_sha512, drey_xxh64,
+)
 
 cdef enum Transform:
     MD5
+    SHA1
     SHA256
+    SHA512
     HEX
     BASE64
     UNHEX
     UNBASE64
     URL_DECODE
+    URL_ENCODE
 
 _NAMES = {
     "md5": MD5,
+    "sha1": SHA1,
     "sha256": SHA256,
+    "sha512": SHA512,
     "hex": HEX,
     "base64": BASE64,
     "unhex": UNHEX,
     "unbase64": UNBASE64,
     "url_decode": URL_DECODE,
+    "url_encode": URL_ENCODE,
 }
-
-
-cdef struct Values:
-    const uint8_t* data
-    const int32_t* narrow  # offsets, one of the two is NULL
-    const int64_t* wide
-    int64_t count
-
-
-cdef inline int64_t begin_of(const Values* values, int64_t index) noexcept nogil:
-    return values.narrow[index] if values.wide == NULL else values.wide[index]
-
-
-cdef Values values_of(array) except *:
-    """Return the address of the values of a binary array, which must live as long."""
-    cdef Values found
-    if array.type not in (pa.binary(), pa.large_binary()):
-        raise ValueError(f"bytes as {array.type}")
-    _, offsets, data = array.buffers()
-    found.count = len(array)
-    found.data = NULL
-    if data is not None:
-        found.data = <const uint8_t*> <size_t> data.address
-    found.narrow = NULL
-    found.wide = NULL
-    if array.type == pa.binary():
-        found.narrow = (<const int32_t*> <size_t> offsets.address) + <int64_t> array.offset
-    else:
-        found.wide = (<const int64_t*> <size_t> offsets.address) + <int64_t> array.offset
-    return found
 
 
 cdef inline int hex_value(uint8_t digit) noexcept nogil:
@@ -168,14 +147,39 @@ cdef int64_t url_decoded(const uint8_t* data, int64_t size, uint8_t* out) noexce
     return written
 
 
+cdef int64_t url_encoded(const uint8_t* data, int64_t size, uint8_t* out) noexcept nogil:
+    """Write what is neither a letter of ASCII, a digit nor one of -._~ as %20 and the like."""
+    cdef int64_t index, written = 0
+    cdef uint8_t one
+    for index in range(size):
+        one = data[index]
+        if 48 <= one <= 57 or 97 <= one | 32 <= 122 or one == 45 or one == 46 or one == 95 or one == 126:
+            out[written] = one
+            written += 1
+            continue
+        out[written] = 37
+        out[written + 1] = drey_hex_digits[one >> 4] - (32 if one >> 4 > 9 else 0)
+        out[written + 2] = drey_hex_digits[one & 15] - (32 if one & 15 > 9 else 0)
+        written += 3
+    return written
+
+
 cdef int64_t transformed(int what, const uint8_t* data, int64_t size, uint8_t* out) noexcept nogil:
     """Write one value and return its size, -1 where it cannot be."""
     if what == MD5:
         drey_md5(data, size, out)
         return 32
+    if what == SHA1:
+        drey_sha1(data, size, out)
+        return 40
     if what == SHA256:
         drey_sha256(data, size, out)
         return 64
+    if what == SHA512:
+        drey_sha512(data, size, out)
+        return 128
+    if what == URL_ENCODE:
+        return url_encoded(data, size, out)
     if what == HEX:
         return hex_of(data, size, out)
     if what == BASE64:
@@ -191,8 +195,14 @@ cdef int64_t room_for(int what, int64_t size, int64_t count) noexcept nogil:
     """Return the most bytes that the results of values take together."""
     if what == MD5:
         return 32 * count
+    if what == SHA1:
+        return 40 * count
     if what == SHA256:
         return 64 * count
+    if what == SHA512:
+        return 128 * count
+    if what == URL_ENCODE:
+        return 3 * size
     if what == HEX:
         return 2 * size
     return 4 * ((size + 2) // 3 + count) if what == BASE64 else size
@@ -278,76 +288,17 @@ def fold_bytes(values not None, hashes not None):
     return pa.Array.from_buffers(pa.int64(), source.count, [None, buffer], null_count=0)
 
 
-cdef int64_t code_points(const uint8_t* data, int64_t size, int32_t* out) noexcept nogil:
-    """Write the characters of UTF-8 and return how many; bytes that are none count as one each."""
-    cdef int64_t index = 0, count = 0
-    cdef int more, step
-    cdef int32_t code
-    while index < size:
-        code = data[index]
-        more = 0 if code < 0xC0 else 1 if code < 0xE0 else 2 if code < 0xF0 else 3
-        if index + more >= size:
-            more = <int> (size - index - 1)
-        for step in range(more):
-            code = code << 6 ^ data[index + step + 1]
-        out[count] = code
-        count += 1
-        index += more + 1
-    return count
-
-
-cdef int64_t edits(const int32_t* left, int64_t left_size, const int32_t* right, int64_t right_size, int32_t* row) \
-        noexcept nogil:
-    """Return the least number of insertions, deletions and replacements; ``row`` has room for right_size + 1."""
-    cdef int64_t i, j
-    cdef int32_t above, diagonal, best
-    for j in range(right_size + 1):
-        row[j] = <int32_t> j
-    for i in range(left_size):
-        diagonal = row[0]
-        row[0] = <int32_t> (i + 1)
-        for j in range(right_size):
-            above = row[j + 1]
-            best = diagonal + (0 if left[i] == right[j] else 1)
-            if above + 1 < best:
-                best = above + 1
-            if row[j] + 1 < best:
-                best = row[j] + 1
-            row[j + 1] = best
-            diagonal = above
-    return row[right_size]
-
-
-def levenshtein(left not None, right not None):
-    """Return the edits between texts of two binary arrays, row by row."""
-    cdef Values one, other
-    cdef int64_t index, longest = 0, size, other_size
-    cdef int32_t* room
-    cdef int64_t* found
-    if len(left) != len(right):
-        raise ValueError(f"distances of {len(left)} texts to {len(right)}")
-    if len(left) == 0:
+def checksums(values not None):
+    """Return the CRC-32 of binary values, as int64."""
+    cdef Values source
+    cdef int64_t index, begin
+    if len(values) == 0:
         return pa.nulls(0, pa.int64())
-    one, other = values_of(left), values_of(right)
+    source = values_of(values)
+    buffer = pa.allocate_buffer(source.count * 8)
+    cdef int64_t* found = <int64_t*> <size_t> buffer.address
     with nogil:
-        for index in range(one.count):
-            size = begin_of(&one, index + 1) - begin_of(&one, index)
-            other_size = begin_of(&other, index + 1) - begin_of(&other, index)
-            size = size if size > other_size else other_size
-            longest = size if size > longest else longest
-    buffer = pa.allocate_buffer(one.count * 8)
-    found = <int64_t*> <size_t> buffer.address
-    room = <int32_t*> malloc(<size_t> (3 * (longest + 1)) * sizeof(int32_t))
-    if room == NULL:
-        raise MemoryError(f"{longest} characters")
-    with nogil:
-        for index in range(one.count):
-            size = begin_of(&one, index)
-            size = code_points(one.data + size, begin_of(&one, index + 1) - size, room)
-            other_size = begin_of(&other, index)
-            other_size = code_points(
-                other.data + other_size, begin_of(&other, index + 1) - other_size, room + longest + 1
-            )
-            found[index] = edits(room, size, room + longest + 1, other_size, room + 2 * (longest + 1))
-        free(room)
-    return pa.Array.from_buffers(pa.int64(), one.count, [None, buffer], null_count=0)
+        for index in range(source.count):
+            begin = begin_of(&source, index)
+            found[index] = <uint32_t> drey_crc32(source.data + begin, begin_of(&source, index + 1) - begin)
+    return pa.Array.from_buffers(pa.int64(), source.count, [None, buffer], null_count=0)

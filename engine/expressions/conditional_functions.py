@@ -95,6 +95,11 @@ def bind_eq_null_safe(operands: Sequence[Operand], _options: Options) -> Binding
     return Binding(same, (data_type, data_type))
 
 
+def bind_sql_text(_operands: Sequence[Operand], _options: Options) -> Binding:
+    """Refuse an expression that is written in SQL where no data set has read it."""
+    raise NoMatchError("expr() stands in select, with_columns, filter and sort; make a column of it first")
+
+
 def bind_require(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind the value itself; a row of which the condition is not true is an error."""
     message = str(options.get("message", "a row does not meet a required condition"))

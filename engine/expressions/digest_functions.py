@@ -10,7 +10,7 @@ hash64(a, b, ...)    XXH64 with seed 42, the hash of each value the seed of the 
                          string, binary                                their bytes, whatever the width of offsets
 
                      null leaves the hash as it is; lists, maps and structs are refused.
-md5 sha256           of the bytes of a text or binary value, as hex digits in lower case
+md5 sha1 sha256 ...  of the bytes of a text or binary value, as hex digits in lower case; crc32 as int64
 encode, decode       hex (lower case) and base64 (with padding); utf-8 from and to binary
 
 Held by: tests/expressions/test_digest_functions.py
@@ -25,9 +25,10 @@ import pyarrow as pa
 
 from engine.expressions.argument_kinds import is_text, type_of_kind
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, as_array
-from engine.expressions.byte_transforms import fold_bytes, fold_words, levenshtein, transform
+from engine.expressions.byte_transforms import checksums, fold_bytes, fold_words, transform
 from engine.expressions.common_type import is_fixed_bytes
 from engine.expressions.number_functions import of_array
+from engine.expressions.text_distances import jaro, levenshtein
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -36,7 +37,7 @@ _INT64: Final = pa.int64()
 _ENCODINGS: Final = ("hex", "base64", "utf-8")
 
 
-def _as_bytes(values: pa.Array) -> pa.Array:
+def as_bytes(values: pa.Array) -> pa.Array:
     """Return texts and bytes as a binary array."""
     is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     return pc.cast(values, pa.large_binary() if is_large else pa.binary())
@@ -93,7 +94,7 @@ def bind_hash64(operands: Sequence[Operand], _options: Options) -> Binding:
                 continue
             is_bytes = is_text(values.type) or pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
             if is_bytes or is_fixed_bytes(values.type):
-                found = fold_bytes(_as_bytes(values), hashes)
+                found = fold_bytes(as_bytes(values), hashes)
             else:
                 found = fold_words(_words(values), hashes)
             hashes = pc.if_else(pc.is_valid(values), found, hashes) if values.null_count else found
@@ -103,14 +104,25 @@ def bind_hash64(operands: Sequence[Operand], _options: Options) -> Binding:
 
 
 def digest(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
-    """Return the binder of md5 or sha256 as hex digits."""
+    """Return the binder of md5, sha1, sha256 or sha512 as hex digits."""
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         data_type = type_of_kind("binary", operands[0].type) or operands[0].type
-        kernel = of_array(lambda values: _texts(transform(_as_bytes(values), name), pa.string()))
+        kernel = of_array(lambda values: _texts(transform(as_bytes(values), name), pa.string()))
         return Binding(kernel, (data_type,))
 
     return bind
+
+
+def bind_crc32(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the CRC-32 of the bytes of a value."""
+    data_type = type_of_kind("binary", operands[0].type) or operands[0].type
+
+    def sums(values: pa.Array) -> pa.Array:
+        found = checksums(as_bytes(values))
+        return pc.if_else(pc.is_valid(values), found, scalar_of(None, _INT64)) if values.null_count else found
+
+    return Binding(of_array(sums), (data_type,))
 
 
 def _texts(values: pa.Array, data_type: pa.DataType) -> pa.Array:
@@ -130,8 +142,8 @@ def bind_encode(operands: Sequence[Operand], options: Options) -> Binding:
     encoding = _encoding(options, "encode")
     data_type = type_of_kind("binary", operands[0].type) or operands[0].type
     if encoding == "utf-8":
-        return Binding(of_array(_as_bytes), (data_type,))
-    return Binding(of_array(lambda values: _texts(transform(_as_bytes(values), encoding), pa.string())), (data_type,))
+        return Binding(of_array(as_bytes), (data_type,))
+    return Binding(of_array(lambda values: _texts(transform(as_bytes(values), encoding), pa.string())), (data_type,))
 
 
 def bind_decode(operands: Sequence[Operand], options: Options) -> Binding:
@@ -139,30 +151,48 @@ def bind_decode(operands: Sequence[Operand], options: Options) -> Binding:
     encoding = _encoding(options, "decode")
     data_type = type_of_kind("binary", operands[0].type) or operands[0].type
     if encoding == "utf-8":
-        return Binding(of_array(lambda values: _texts(_as_bytes(values), pa.string())), (data_type,), can_raise=True)
+        return Binding(of_array(lambda values: _texts(as_bytes(values), pa.string())), (data_type,), can_raise=True)
     name = f"un{encoding}"
-    kernel = of_array(lambda values: pc.cast(transform(_as_bytes(values), name), pa.binary()))
+    kernel = of_array(lambda values: pc.cast(transform(as_bytes(values), name), pa.binary()))
     return Binding(kernel, (data_type,), can_raise=True)
+
+
+def bind_url_encode(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind a text with what is no letter, digit or one of -._~ as %20 and the like."""
+    data_type = type_of_kind("text", operands[0].type) or operands[0].type
+    return Binding(of_array(lambda texts: _texts(transform(as_bytes(texts), "url_encode"), data_type)), (data_type,))
 
 
 def bind_url_decode(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind a text with %20 and + as the characters they stand for."""
     data_type = type_of_kind("text", operands[0].type) or operands[0].type
-    kernel = of_array(lambda texts: _texts(transform(_as_bytes(texts), "url_decode"), data_type))
+    kernel = of_array(lambda texts: _texts(transform(as_bytes(texts), "url_decode"), data_type))
     return Binding(kernel, (data_type,), can_raise=True)
 
 
-def bind_levenshtein(operands: Sequence[Operand], _options: Options) -> Binding:
-    """Bind the edits between two texts."""
-    types = [type_of_kind("text", operand.type) or operand.type for operand in operands]
+#: distances of two texts: the kernel, and the type of what it gives
+_DISTANCES: Final = {
+    "levenshtein": (levenshtein, _INT64),
+    "jaro": (lambda one, other: jaro(one, other, 0.0), pa.float64()),
+    "jaro_winkler": (lambda one, other: jaro(one, other, 0.1), pa.float64()),
+}
 
-    def distances(one: Datum, other: Datum) -> Datum:
-        arrays = [each for each in (one, other) if not isinstance(each, pa.Scalar)]
-        count = len(arrays[0]) if arrays else 1
-        left, right = (as_array(each, count) for each in (one, other))
-        found = levenshtein(_as_bytes(left), _as_bytes(right))
-        valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
-        found = pc.if_else(valid, found, scalar_of(None, _INT64))
-        return found if arrays else found[0]
 
-    return Binding(distances, tuple(types))
+def distance(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of a distance of two texts."""
+    kernel, made = _DISTANCES[name]
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        types = [type_of_kind("text", operand.type) or operand.type for operand in operands]
+
+        def distances(one: Datum, other: Datum) -> Datum:
+            arrays = [each for each in (one, other) if not isinstance(each, pa.Scalar)]
+            count = len(arrays[0]) if arrays else 1
+            left, right = (as_array(each, count) for each in (one, other))
+            valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
+            found = pc.if_else(valid, kernel(as_bytes(left), as_bytes(right)), scalar_of(None, made))
+            return found if arrays else found[0]
+
+        return Binding(distances, tuple(types))
+
+    return bind

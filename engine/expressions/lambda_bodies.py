@@ -18,6 +18,8 @@ import msgspec
 from engine.graph.expression import Expression
 
 ELEMENT, PLACE, TOTAL = "element", "place", "total"
+#: name of the element in an expression of ``element()``, before it is a body
+ELEMENT_ITSELF = "element()"
 
 
 def captured(number: int) -> str:

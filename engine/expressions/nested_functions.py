@@ -32,7 +32,7 @@ _NEAR_OVERFLOW: Final = 9.0e18
 Binder = Callable[[Sequence[Operand], Options], Binding]
 
 
-def _over_rows(function: Callable[..., pa.Array]) -> Callable[..., Datum]:
+def over_rows(function: Callable[..., pa.Array]) -> Callable[..., Datum]:
     """Return a function of arrays of one length as one of constants too."""
 
     def of_data(*data: Datum) -> Datum:
@@ -44,7 +44,8 @@ def _over_rows(function: Callable[..., pa.Array]) -> Callable[..., Datum]:
     return of_data
 
 
-def _list_type(operand: Operand) -> pa.DataType:
+def list_type(operand: Operand) -> pa.DataType:
+    """Return the type of list that an operand is worked on as; NoMatchError where it is none."""
     return type_of_kind("list", operand.type) or operand.type
 
 
@@ -62,7 +63,7 @@ def bind_array(operands: Sequence[Operand], _options: Options) -> Binding:
         offsets = pc.multiply(positions(count + 1), width)
         return lists_of(values, offsets, pa.repeat(scalar_of(True), count), pa.list_(data_type))
 
-    return Binding(_over_rows(listed), (data_type,) * width)
+    return Binding(over_rows(listed), (data_type,) * width)
 
 
 def bind_struct(operands: Sequence[Operand], options: Options) -> Binding:
@@ -72,7 +73,7 @@ def bind_struct(operands: Sequence[Operand], options: Options) -> Binding:
     def composed(*columns: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(columns, names=names)
 
-    return Binding(_over_rows(composed), tuple(None for _ in operands))
+    return Binding(over_rows(composed), tuple(None for _ in operands))
 
 
 def bind_field(operands: Sequence[Operand], options: Options) -> Binding:
@@ -87,7 +88,7 @@ def bind_field(operands: Sequence[Operand], options: Options) -> Binding:
 
 def bind_map_from(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the map of a list of keys and a list of values; a null key, one twice, and two lengths are errors."""
-    key_type, value_type = (_list_type(operand) for operand in operands)
+    key_type, value_type = (list_type(operand) for operand in operands)
 
     def mapped(keys: pa.Array, values: pa.Array) -> pa.Array:
         is_valid = pc.and_(pc.is_valid(keys), pc.is_valid(values))
@@ -95,18 +96,25 @@ def bind_map_from(operands: Sequence[Operand], _options: Options) -> Binding:
         sizes = [pc.if_else(is_valid, pc.cast(pc.list_value_length(each), _INT64), nothing) for each in (keys, values)]
         if pc.any(pc.not_equal(*sizes)).as_py():
             raise pa.ArrowInvalid("there are not as many values as keys")
-        present = [pc.list_flatten(pc.if_else(is_valid, each, pa.nulls(1, each.type)[0])) for each in (keys, values)]
-        if present[0].null_count:
-            raise pa.ArrowInvalid("a key of a map is null")
-        _check_keys(flat_lists(pc.if_else(is_valid, keys, pa.nulls(1, keys.type)[0])))
-        offsets = running_total(pc.fill_null(sizes[0], 0))
-        if not pc.all(is_valid).as_py():
-            # an offset that is null makes a null map
-            marks = pa.concat_arrays([is_valid, pa.repeat(scalar_of(True), 1)])
-            offsets = pc.if_else(marks, offsets, nothing)
-        return pa.MapArray.from_arrays(pc.cast(offsets, pa.int32()), *present)
+        flat_keys, flat_values = (
+            flat_lists(pc.if_else(is_valid, each, pa.nulls(1, each.type)[0])) for each in (keys, values)
+        )
+        return map_of(flat_keys, flat_values.values)
 
-    return Binding(_over_rows(mapped), (key_type, value_type), can_raise=True)
+    return Binding(over_rows(mapped), (key_type, value_type), can_raise=True)
+
+
+def map_of(keys: FlatLists, values: pa.Array) -> pa.Array:
+    """Return maps of keys and values; ArrowInvalid for a key that is null, or that a map has twice."""
+    if keys.values.null_count:
+        raise pa.ArrowInvalid("a key of a map is null")
+    _check_keys(keys)
+    offsets = keys.offsets
+    if not pc.all(keys.is_valid).as_py():
+        # an offset that is null makes a null map
+        marks = pa.concat_arrays([keys.is_valid, pa.repeat(scalar_of(True), 1)])
+        offsets = pc.if_else(marks, offsets, scalar_of(None, _INT64))
+    return pa.MapArray.from_arrays(pc.cast(offsets, pa.int32()), keys.values, values)
 
 
 def _check_keys(keys: FlatLists) -> None:
@@ -123,19 +131,19 @@ def _check_keys(keys: FlatLists) -> None:
 
 def bind_length(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the number of elements, nulls among them."""
-    return Binding(lambda lists: pc.cast(pc.list_value_length(lists), _INT64), (_list_type(operands[0]),))
+    return Binding(lambda lists: pc.cast(pc.list_value_length(lists), _INT64), (list_type(operands[0]),))
 
 
 def bind_get(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the element at a position."""
     index = type_of_kind("integer", operands[1].type) or operands[1].type
-    return Binding(_over_rows(element_at), (_list_type(operands[0]), index))
+    return Binding(over_rows(element_at), (list_type(operands[0]), index))
 
 
 def bind_slice(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind Python's ``value[start:stop]`` of each list."""
     start, stop = options.get("start"), options.get("stop")
-    data_type = _list_type(operands[0])
+    data_type = list_type(operands[0])
 
     def sliced(lists: pa.Array) -> pa.Array:
         flat = flat_lists(lists)
@@ -158,19 +166,19 @@ def _bound(given: Any, default: int | None, lengths: pa.Array) -> pa.Array:
 
 def bind_contains(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind whether an element equals a value; null for a null value, false where elements are null."""
-    list_type = _list_type(operands[0])
-    data_type = common_type(list_type.value_type, operands[1].type)
+    own = list_type(operands[0])
+    data_type = common_type(own.value_type, operands[1].type)
     if data_type is None:
         raise NoMatchError("the elements and the value have no common type: cast one")
     equal = comparison_of("equal", data_type) if not pa.types.is_null(data_type) else pc.equal
 
     def contained(lists: pa.Array, values: pa.Array) -> pa.Array:
         flat = flat_lists(lists)
-        elements = flat.values if list_type.value_type == data_type else pc.cast(flat.values, data_type, safe=False)
+        elements = flat.values if own.value_type == data_type else pc.cast(flat.values, data_type, safe=False)
         found = pc.greater(flat.counts(equal(elements, pc.take(values, flat.parents))), 0)
         return pc.if_else(pc.is_valid(values), found, scalar_of(None, pa.bool_()))
 
-    return Binding(_over_rows(contained), (list_type, data_type))
+    return Binding(over_rows(contained), (own, data_type))
 
 
 def _per_list(flat: FlatLists, values: pa.Array, aggregate: str) -> pa.Array:
@@ -185,7 +193,7 @@ def aggregate(name: str) -> Binder:
     """Return the binder of sum, min, max or mean of the elements."""
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
-        data_type = _list_type(operands[0])
+        data_type = list_type(operands[0])
         element = data_type.value_type
         if name in ("sum", "mean") and not (is_number(element) or pa.types.is_null(element)):
             raise NoMatchError(f"{name} is of numbers; these are lists of {element}")
@@ -226,7 +234,7 @@ def _extremes(flat: FlatLists, name: str) -> pa.Array:
 
 def bind_sort(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind the elements in order; options ``descending`` and ``nulls_last``, as of ``DataSet.sort``."""
-    data_type = _list_type(operands[0])
+    data_type = list_type(operands[0])
     if pa.types.is_nested(data_type.value_type):
         raise NoMatchError(f"sort is of values that have an order; these are lists of {data_type.value_type}")
     direction = "descending" if options.get("descending") else "ascending"
@@ -246,15 +254,20 @@ def bind_sort(operands: Sequence[Operand], options: Options) -> Binding:
     return Binding(of_array(ordered), (data_type,))
 
 
+def plain_floats(values: pa.Array) -> pa.Array:
+    """Return values with one NaN and one zero, where they are floats."""
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), pc.add(values, 0.0))
+
+
 def bind_distinct(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind each different element once, where it is first; null is one of them."""
-    data_type = _list_type(operands[0])
+    data_type = list_type(operands[0])
 
     def distinct(lists: pa.Array) -> pa.Array:
         flat = flat_lists(lists)
-        values = flat.values
-        if pa.types.is_floating(values.type):
-            values = pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), pc.add(values, 0.0))
+        values = plain_floats(flat.values)
         table = pa.table({"list": flat.parents, "value": values, "place": positions(len(values))})
         groups = pa.TableGroupBy(table, ["list", "value"], use_threads=False).aggregate([("place", "min")])
         first = pc.is_in(table.column("place").combine_chunks(), value_set=groups.column("place_min").combine_chunks())
@@ -265,7 +278,7 @@ def bind_distinct(operands: Sequence[Operand], _options: Options) -> Binding:
 
 def bind_join(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind the texts of a list with the option ``separator`` between them; nulls are passed over."""
-    data_type = _list_type(operands[0])
+    data_type = list_type(operands[0])
     if not (is_text(data_type.value_type) or pa.types.is_null(data_type.value_type)):
         raise NoMatchError(f"join is of texts; these are lists of {data_type.value_type}")
     if pa.types.is_null(data_type.value_type):
@@ -281,7 +294,7 @@ def bind_join(operands: Sequence[Operand], options: Options) -> Binding:
 
 def bind_concat(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the elements of one list followed by those of others; null where one is null."""
-    elements = [Operand(_list_type(operand).value_type, operand.evaluate) for operand in operands]
+    elements = [Operand(list_type(operand).value_type, operand.evaluate) for operand in operands]
     data_type = pa.list_(common(elements))
 
     def joined(*columns: pa.Array) -> pa.Array:
@@ -296,12 +309,12 @@ def bind_concat(operands: Sequence[Operand], _options: Options) -> Binding:
         values = pc.take(pa.concat_arrays([flat.values for flat in flats]), order)
         return lists_of(values, running_total(pc.if_else(is_valid, lengths, 0)), is_valid, data_type)
 
-    return Binding(_over_rows(joined), tuple(data_type for _ in operands))
+    return Binding(over_rows(joined), tuple(data_type for _ in operands))
 
 
 def bind_flatten(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the elements of the lists in a list; a list that is null has none."""
-    data_type = _list_type(operands[0])
+    data_type = list_type(operands[0])
     if not is_list(data_type.value_type):
         raise NoMatchError(f"flatten is of lists of lists; these are lists of {data_type.value_type}")
 
@@ -318,7 +331,7 @@ def quantifier(name: str) -> Binder:
     """Return the binder of any or all of a list of bools; nulls are passed over."""
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
-        data_type = _list_type(operands[0])
+        data_type = list_type(operands[0])
         if not (pa.types.is_boolean(data_type.value_type) or pa.types.is_null(data_type.value_type)):
             raise NoMatchError(f"{name} is of bools; these are lists of {data_type.value_type}")
 
@@ -347,6 +360,12 @@ def bind_map_get(operands: Sequence[Operand], _options: Options) -> Binding:
     return Binding(lambda maps, _key: pc.map_lookup(maps, query_key=key, occurrence="first"), (None, None))
 
 
+def entries_of(maps: pa.Array) -> pa.Array:
+    """Return maps as lists of structs with a key and a value."""
+    data_type = maps.type
+    return pc.cast(maps, pa.list_(pa.struct([("key", data_type.key_type), ("value", data_type.item_type)])))
+
+
 def map_part(part: str) -> Binder:
     """Return the binder of the keys or the values of a map, as a list."""
 
@@ -355,14 +374,10 @@ def map_part(part: str) -> Binder:
         element = data_type.key_type if part == "keys" else data_type.item_type
 
         def listed(maps: pa.Array) -> pa.Array:
-            entries = flat_lists(pc.cast(maps, pa.list_(_entry_type(data_type))))
+            entries = flat_lists(entries_of(maps))
             values = pc.struct_field(entries.values, indices=[0 if part == "keys" else 1])
             return lists_of(values, entries.offsets, entries.is_valid, pa.list_(element))
 
         return Binding(of_array(listed), (None,))
 
     return bind
-
-
-def _entry_type(data_type: pa.DataType) -> pa.DataType:
-    return pa.struct([data_type.key_field, data_type.item_field])

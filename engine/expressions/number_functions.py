@@ -24,7 +24,7 @@ from engine.expressions.argument_kinds import common, number, type_of_kind
 from engine.expressions.binding import Binding, Datum, Operand, Options, cast_decimals
 from engine.expressions.common_type import DECIMAL_DIGITS_MAX
 from engine.expressions.decimal_widths import WIDE_DIGITS_MAX, rounded_type
-from engine.expressions.number_kernels import cube_roots, rounded
+from engine.expressions.number_kernels import bit_counts, cube_roots, rounded
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -129,6 +129,11 @@ def bind_cbrt(operands: Sequence[Operand], _options: Options) -> Binding:
         return Binding(of_array(cube_roots), (data_type,))
     roots = of_array(lambda values: pc.cast(cube_roots(pc.cast(values, pa.float64())), data_type, safe=False))
     return Binding(roots, (data_type,))
+
+
+def bind_bit_count(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind how many of an integer's 64 bits are set."""
+    return Binding(of_array(bit_counts), (type_of_kind("integer", operands[0].type),))
 
 
 def times(unit: str) -> Callable[[Sequence[Operand], Options], Binding]:

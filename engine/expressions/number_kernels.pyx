@@ -1,6 +1,7 @@
 """Loops over numbers that Arrow has no function for.
 
     cube_roots(array) -> pa.Array        of float64, by the C library's cbrt and one step of Newton's
+    bit_counts(array) -> pa.Array        of int64: how many of its bits are set
     rounded(array, digits) -> pa.Array   of float64: the float nearest to the decimal that is nearest to the value
 
     27.0 ──cbrt──► 3.0000000000000004 ──r - (r³ - x) / 3r²──► 3.0       the library is off by one unit at times
@@ -16,7 +17,7 @@ Held by: tests/expressions/test_number_functions.py
 """
 
 from libc.math cimport cbrt, copysign, fabs, floor, fma, fmod, isfinite
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 import pyarrow as pa
 
@@ -103,3 +104,25 @@ def cube_roots(values not None):
         for index in range(count):
             found[index] = cube_root(numbers[index])
     return with_nulls_of(values, buffer)
+
+
+def bit_counts(values not None):
+    """Return the number of bits of each int64 that are set."""
+    cdef int64_t index, count = len(values)
+    cdef uint64_t word
+    if values.type != pa.int64():
+        raise ValueError(f"expected int64, not {values.type}")
+    if count == 0:
+        return values
+    cdef const uint64_t* numbers = (<const uint64_t*> <size_t> values.buffers()[1].address) + <int64_t> values.offset
+    buffer = pa.allocate_buffer(count * 8)
+    cdef int64_t* found = <int64_t*> <size_t> buffer.address
+    with nogil:
+        for index in range(count):
+            word = numbers[index]
+            word -= word >> 1 & <uint64_t> 0x5555555555555555
+            word = (word & <uint64_t> 0x3333333333333333) + (word >> 2 & <uint64_t> 0x3333333333333333)
+            word = word + (word >> 4) & <uint64_t> 0x0F0F0F0F0F0F0F0F
+            found[index] = <int64_t> (word * <uint64_t> 0x0101010101010101 >> 56)
+    made = pa.Array.from_buffers(pa.int64(), count, [None, buffer], null_count=0)
+    return pc.if_else(pc.is_valid(values), made, scalar_of(None, pa.int64())) if values.null_count else made

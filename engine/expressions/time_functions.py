@@ -19,6 +19,7 @@ from engine.expressions.calendar_functions import PER_SECOND, local_parts, momen
 from engine.expressions.calendar_kernels import add_months, month_places
 from engine.expressions.casting import cast_kernel
 from engine.expressions.moments import begin_of, local_times, zone_of
+from engine.expressions.time_buckets import WIDTHS, bind_buckets
 from engine.expressions.time_zones import UnknownZoneError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -83,8 +84,11 @@ def time_part(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
 
 
 def bind_truncate(operands: Sequence[Operand], options: Options) -> Binding:
-    """Bind the begin of the option ``unit``."""
+    """Bind the begin of the option ``unit``, or of spans as ``time_buckets`` has them."""
     unit = options.get("unit")
+    if unit is None and any(name in options for name in WIDTHS):
+        wanted = moment_type(operands[0])
+        return bind_buckets(wanted or operands[0].type, wanted, options)
     if unit not in TRUNCATE_UNITS:
         raise NoMatchError(f"truncate to {unit!r}: choose one of {', '.join(TRUNCATE_UNITS)}")
     wanted = moment_type(operands[0])

@@ -89,6 +89,8 @@ class OrderedBy(Exact, frozen=True):
 
 #: expression of a number that grows from row to row
 ROW_PLACE: Final = Call("row_place", ())
+#: function of an expression that is written in SQL, whose option ``text`` it is
+SQL_TEXT: Final = "sql_text"
 #: limit of parts that are chained
 CHAINED_MAX: Final = 64
 #: function of ``Over`` whose argument is an aggregate of groups
@@ -336,6 +338,17 @@ def _has(expression: Expression, kind: type[Expression] | tuple[type[Expression]
         children = _CHILDREN.get(type(one))
         if children is not None:
             stack.extend(children(one))
+    return False
+
+
+def has_sql_text(expression: Expression) -> bool:
+    """Whether a part of an expression is written in SQL: ``expr(text)``."""
+    stack = [expression]
+    while stack:
+        one = stack.pop()
+        if type(one) is Call and one.function == SQL_TEXT:
+            return True
+        stack.extend(children_of(one))
     return False
 
 

@@ -53,6 +53,7 @@ _NULLS: Final = (
     Row("try_cast", ("any", "constant"), "casting:bind_try_cast", "-", nulls="own"),
     Row("eq_null_safe", ("same", "same"), "conditional_functions:bind_eq_null_safe", "bool", VALUES, "own"),
     Row("require", ("any", "bool"), "conditional_functions:bind_require", "first", VALUES, "own"),
+    Row("replace", ("any", "constant", "constant", "any?"), "replaced_values:bind_replace", "-", VALUES, "own"),
 )
 
 _NUMBERS: Final = (
@@ -91,6 +92,10 @@ _NUMBERS: Final = (
     Row("bit_or", ("integer", "integer"), "arrow:bit_wise_or", "int64", VALUES),
     Row("bit_xor", ("integer", "integer"), "arrow:bit_wise_xor", "int64", VALUES),
     Row("bit_not", ("integer",), "arrow:bit_wise_not", "int64", VALUES),
+    Row("bit_count", ("integer",), "number_functions:bind_bit_count", "int64"),
+    Row("to_hex", ("integer",), "character_functions:digits:4", "string"),
+    Row("to_bin", ("integer",), "character_functions:digits:1", "string"),
+    Row("chr", ("integer",), "character_functions:bind_chr", "string", VALUES),
     Row("shift_left", ("integer", "integer"), "arrow:shift_left_checked", "int64", VALUES),
     Row("shift_right", ("integer", "integer"), "arrow:shift_right_checked", "int64", VALUES),
 )
@@ -130,6 +135,12 @@ _TEXT: Final = (
     Row("str_json_get", ("text",), "json_texts:bind_json_get", "first", BAD_TEXT),
     Row("str_json_parse", ("text", "constant"), "json_values:bind_json_parse", "-", BAD_TEXT, "own"),
     Row("str_find", ("text", "constant"), "text_patterns:bind_find", "int64", BAD_TEXT),
+    Row("str_translate", ("text", "constant", "constant"), "character_functions:bind_translate", "first", BAD_TEXT),
+    Row("str_normalize", ("text",), "character_functions:bind_normalize", "first", BAD_TEXT),
+    Row("str_len_bytes", ("binary",), "character_functions:bind_len_bytes", "int64"),
+    Row("str_ascii", ("text",), "character_functions:bind_ascii", "int64"),
+    Row("str_to_integer", ("text",), "character_functions:bind_to_integer", "int64", VALUES, "own"),
+    Row("str_extract_groups", ("text", "constant"), "character_functions:bind_extract_groups", "-", BAD_TEXT, "own"),
 )
 
 _TIMES: Final = (
@@ -163,6 +174,14 @@ _TIMES: Final = (
     Row("dt_to_timezone", ("moment",), "time_functions:bind_to_timezone", "-"),
     Row("dt_diff", ("moment", "moment"), "calendar_functions:bind_diff", "int64", VALUES),
     Row("dt_truncate", ("moment",), "time_functions:bind_truncate", "first", VALUES),
+    Row("dt_next_day", ("moment",), "calendar_days:bind_next_day", "date32[day]", VALUES),
+    Row("dt_is_business_day", ("moment",), "calendar_days:bind_is_business_day", "bool"),
+    Row("dt_add_business_days", ("moment", "integer"), "calendar_days:bind_add_business_days", "first", VALUES),
+    Row("dt_business_day_count", ("moment", "moment"), "calendar_days:bind_business_day_count", "int64"),
+    Row("make_date", ("integer",) * 3, "calendar_days:bind_make_date", "date32[day]", VALUES),
+    Row("make_time", ("integer", "integer", "number"), "calendar_days:bind_make_time", "time64[us]", VALUES),
+    Row("make_timestamp", (*("integer",) * 5, "number"), "calendar_days:bind_make_timestamp", "timestamp[us]", VALUES),
+    Row("sequence", ("any", "any", "any?"), "sequences:bind_sequence", "-", VALUES),
 )
 
 _NESTED: Final = (
@@ -185,6 +204,18 @@ _NESTED: Final = (
     Row("list_flatten", ("list",), "nested_functions:bind_flatten", "-", VALUES),
     Row("list_any", ("list",), "nested_functions:quantifier:any", "bool", VALUES),
     Row("list_all", ("list",), "nested_functions:quantifier:all", "bool", VALUES),
+    *(
+        Row(f"list_{name}", ("list", "list"), f"list_sets:set_of:{name}", "-")
+        for name in ("union", "intersection", "difference", "symmetric_difference")
+    ),
+    Row("list_reverse", ("list",), "list_sets:bind_reverse", "-"),
+    Row("list_position", ("list", "any"), "list_sets:bind_position", "int64", nulls="own"),
+    Row("struct_with_fields", ("struct", "any*"), "struct_functions:bind_with_fields", "-", nulls="own"),
+    Row("struct_rename_fields", ("struct",), "struct_functions:bind_rename_fields", "-"),
+    Row("struct_drop", ("struct",), "struct_functions:bind_drop", "-"),
+    Row("map_from_entries", ("list",), "struct_functions:bind_map_from_entries", "-", VALUES),
+    Row("map_entries", ("map",), "struct_functions:bind_entries", "-"),
+    Row("to_json", ("any",), "json_of_values:bind_to_json", "string", BAD_TEXT),
     Row("map_get", ("map", "constant"), "nested_functions:bind_map_get", "-"),
     Row("map_keys", ("map",), "nested_functions:map_part:keys", "-"),
     Row("map_values", ("map",), "nested_functions:map_part:values", "-"),
@@ -192,14 +223,20 @@ _NESTED: Final = (
 
 _DIGESTS: Final = (
     Row("hash64", ("any", "any*"), "digest_functions:bind_hash64", "int64", VALUES, "own"),
-    Row("md5", ("binary",), "digest_functions:digest:md5", "string"),
-    Row("sha256", ("binary",), "digest_functions:digest:sha256", "string"),
+    *(
+        Row(name, ("binary",), f"digest_functions:digest:{name}", "string")
+        for name in ("md5", "sha1", "sha256", "sha512")
+    ),
+    Row("crc32", ("binary",), "digest_functions:bind_crc32", "int64"),
     Row("str_encode", ("binary",), "digest_functions:bind_encode", "-", VALUES),
     Row("str_decode", ("binary",), "digest_functions:bind_decode", "-", VALUES),
     Row("rand", (), "random_numbers:random_numbers", "float64", nulls="own", is_deterministic=False),
     Row("row_place", (), "random_numbers:row_places", "int64", nulls="own", is_deterministic=False),
     Row("str_url_decode", ("text",), "digest_functions:bind_url_decode", "first", VALUES),
-    Row("str_levenshtein", ("text", "text"), "digest_functions:bind_levenshtein", "int64"),
+    Row("str_url_encode", ("text",), "digest_functions:bind_url_encode", "first", BAD_TEXT),
+    Row("str_levenshtein", ("text", "text"), "digest_functions:distance:levenshtein", "int64"),
+    Row("str_jaro", ("text", "text"), "digest_functions:distance:jaro", "float64"),
+    Row("str_jaro_winkler", ("text", "text"), "digest_functions:distance:jaro_winkler", "float64"),
 )
 
 _TRANSFORM: Final = "partition_transforms:bind_partition_transform"
@@ -207,6 +244,7 @@ _PAIRS: Final = (
     Row("ordered_pair", ("number", "any"), "ordered_pairs:bind_ordered_pair", "-", is_internal=True),
     Row("by_value", ("any", "any*"), "varying_constants:bind_by_value", "-", VALUES, "own", is_internal=True),
     Row("paired_value", ("binary", "constant"), "ordered_pairs:bind_paired_value", "-", nulls="own", is_internal=True),
+    Row("sql_text", (), "conditional_functions:bind_sql_text", "-", VALUES, "own", is_internal=True),
     Row("partition_transform", ("any",), _TRANSFORM, "-", nulls="own", is_internal=True),
 )
 

@@ -12,6 +12,7 @@ spans.py            units of time and what is added to moments; zones.py: AT TIM
 function_calls.py   functions by name: how many arguments they take; function_handlers.py: what types they take
 scalar_functions.py what they are of ours: of numbers and dates; text_calls.py, list_functions.py, format_calls.py
 own_functions.py    functions whose arguments are cast to their own types; composed_functions.py: those made of others
+moment_calls.py     moments of parts, the next day of a name, equal spans
 arguments.py        constants among arguments
 series.py           range() and generate_series(): numbers, or times with an interval between them
 function_guide.py   functions by what they are for; refused_functions.py: what to write in place of others

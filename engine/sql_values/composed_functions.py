@@ -1,7 +1,6 @@
 """Functions that are made of others: of lists by the name of an aggregate, of texts as digits, parts of dates.
 
     list_aggregate(l, 'sum')     list_sum(l)
-    translate(s, 'el', 'ip')     each character for another one, at once
     days_in_month(d)             the day of last_day(d)
 
 Held by: tests/sql/test_function_calls.py
@@ -25,10 +24,6 @@ from engine.sql_values.constants import is_null
 from engine.sql_values.function_handlers import Handler, Known, cast_to, own, part, text_of
 from engine.sql_values.list_functions import LIST_FUNCTIONS
 from engine.sql_values.operators import is_text
-from engine.sql_values.text_calls import TEXT_FUNCTIONS
-
-#: first of the characters that stand for those that are replaced, in a plane that has no others
-_MARK: Final = 0xF0000
 
 
 def _known_elements(values: Expr) -> Expr:
@@ -97,24 +92,13 @@ def flattened(known: Known, _name: str, given: list[Expr]) -> Expr:
     return given[0].list.flatten()
 
 
-def translated(known: Known, name: str, given: list[Expr]) -> Expr:
-    """Return a text with each of some characters replaced by the one at its place among others, or left out."""
-    text = text_of(known, given[0])
-    sources, targets = (str(constant_of(one, f"the characters of {name}()")) for one in given[1:])
-    replaced = {one: targets[at : at + 1] for at, one in reversed(list(enumerate(sources)))}
-    marks = {one: chr(_MARK + at) for at, one in enumerate(replaced)}
-    for one, mark in marks.items():
-        text = TEXT_FUNCTIONS["replace"]([text, lit(one), lit(mark)])
-    for one, mark in marks.items():
-        text = TEXT_FUNCTIONS["replace"]([text, lit(mark), lit(replaced[one])])
-    return text
-
-
 def encoded(encoding: str) -> Handler:
     """Return a text or bytes as digits."""
 
     def call(known: Known, _name: str, given: list[Expr]) -> Expr:
         data_type = known.type_of(given[0])
+        if encoding == "hex" and pa.types.is_integer(data_type):
+            return given[0].to_hex()
         if not (is_text(data_type) or pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type)):
             raise SchemaError("another type")
         digits = given[0].str.encode(encoding)

@@ -21,11 +21,12 @@ import pyarrow as pa
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit
-from engine.column_expressions.row_functions import coalesce
+from engine.column_expressions.row_functions import coalesce, hash64, make_date, make_time, map_from_entries
 from engine.dialects.parser import did_you_mean
 from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.function_table import is_deterministic
 from engine.records.plain_scalars import scalar_of as arrow_scalar
+from engine.sql_values.arguments import Function
 from engine.sql_values.composed_functions import (
     days_in_month,
     decoded,
@@ -39,7 +40,6 @@ from engine.sql_values.composed_functions import (
     not_nan,
     of_environment,
     of_lists_by,
-    translated,
     year_and_week,
 )
 from engine.sql_values.constants import is_null
@@ -51,9 +51,10 @@ from engine.sql_values.function_handlers import (
     added,
     alike,
     bit_not,
+    byte_length,
     cast_to,
     chosen,
-    contained,
+    code_or_nothing,
     cut_to_whole,
     date_part,
     date_trunc,
@@ -68,14 +69,15 @@ from engine.sql_values.function_handlers import (
     modulo,
     moment,
     months_added,
+    normalized,
     of_bits,
     of_constants,
+    of_list_and_value,
     of_lists,
     of_maps,
     of_texts,
     own,
     part,
-    place_in,
     plainly,
     positive_modulo,
     prepended,
@@ -88,6 +90,7 @@ from engine.sql_values.function_handlers import (
     to_date,
 )
 from engine.sql_values.list_functions import LIST_FUNCTIONS
+from engine.sql_values.moment_calls import next_day, time_bucket, timestamp_of_parts
 from engine.sql_values.operators import compared
 from engine.sql_values.refused_functions import REFUSED
 from engine.sql_values.scalar_functions import FUNCTIONS
@@ -178,6 +181,11 @@ def _type_of_null(known: Known, name: str, row: Row, given: Sequence[Expr]) -> p
 _ROWS: Final[dict[str, Row]] = {}
 
 
+def _method(name: str) -> Function:
+    """Return the function that a method of a value is."""
+    return lambda given: getattr(given[0], name)()
+
+
 def add(names: str, least: int, most: int, call: Handler, over_nulls: bool = False) -> None:
     """Add a function under its names."""
     _ROWS.update(dict.fromkeys(names.split(), Row(least, most, call, over_nulls)))
@@ -241,6 +249,7 @@ add("xor", 2, 2, of_bits(lambda one, other: one.bit_xor(other)))
 add("bit_not", 1, 1, bit_not)
 add("shiftleft", 2, 2, of_bits(lambda one, other: one.shift_left(other)))
 add("shiftright", 2, 2, of_bits(lambda one, other: one.shift_right(other)))
+add("bit_count", 1, 1, of_bits(lambda number: number.bit_count()))
 add("random rand", 0, 0, drawn)
 # texts
 add("length len char_length character_length", 1, 1, length)
@@ -283,6 +292,17 @@ add("regexp_extract", 2, 3, lambda b, n, given: own("regexp_extract")(b, n, [*gi
 add("regexp_extract_all", 2, 2, own("regexp_extract_all"))
 texts("md5", "md5", 1)
 add("sha256", 1, 1, own("sha256_hex"))
+for name in ("sha1", "sha512", "crc32"):
+    add(name, 1, 1, of_texts(_method(name)))
+add("sha", 1, 1, of_texts(_method("sha1")))
+add("xxhash64", 1, _ANY, lambda _k, _n, given: hash64(*given), True)
+for name in ("jaro_similarity", "jaro_winkler_similarity"):
+    texts(name, name, 2)
+add("nfc_normalize", 1, 1, of_texts(lambda given: given[0].str.normalize()))
+add("normalize", 1, 2, of_texts(normalized))
+add("octet_length strlen", 1, 1, byte_length)
+add("regexp_extract_groups", 2, 2, of_texts(lambda given: given[0].call("str_extract_groups", given[1])))
+add("to_json", 1, 1, lambda _k, _n, given: given[0].to_json())
 add("json_extract_string get_json_object", 2, 2, own("json_extract_string"))
 add("json_extract", 2, 2, own("json_extract"))
 add("url_decode", 1, 1, own("url_decode"))
@@ -299,9 +319,13 @@ add("add_months", 2, 2, months_added)
 add(" ".join(TO_UNITS), 1, 1, interval)
 for name in ("last_day", "dayname", "monthname", "epoch_ms", "epoch_us", "unix_timestamp"):
     add(name, 1, 1, own(name))
-for name in ("from_unixtime", "make_timestamp"):
-    add(name, 1, 1, own(name))
-add("make_date", 3, 3, cast_to(FUNCTIONS["make_date"], *[pa.int64()] * 3))
+add("from_unixtime", 1, 1, own("from_unixtime"))
+add("make_timestamp", 1, 6, timestamp_of_parts)
+add("make_date", 3, 3, cast_to(lambda given: make_date(*given), *[pa.int64()] * 3))
+add("make_time", 3, 3, cast_to(lambda given: make_time(*given), pa.int64(), pa.int64(), pa.float64()))
+add("next_day", 2, 2, next_day)
+add("time_bucket", 2, 3, time_bucket)
+add("date_bin", 3, 3, time_bucket)
 add("to_date date", 1, 2, to_date)
 add("strftime", 2, 2, own("strftime"))
 for name in ("strptime", "try_strptime"):
@@ -310,19 +334,21 @@ add("now get_current_timestamp transaction_timestamp", 0, 0, moment(pa.timestamp
 add("current_date today", 0, 0, moment(pa.date32()))
 add("current_time", 0, 0, moment(pa.time64("us")))
 # of constants
-add("chr", 1, 1, of_constants(chr))
-add("ascii ord unicode", 1, 1, of_constants(lambda text: ord(text[:1] or "\0")))
+add("chr", 1, 1, of_bits(lambda number: number.chr()))
+add("ascii ord", 1, 1, of_texts(lambda given: given[0].str.ascii()))
+add("unicode", 1, 1, of_texts(code_or_nothing))
 add("factorial", 1, 1, of_constants(math.factorial))
 add("gcd greatest_common_divisor", 2, 2, of_constants(math.gcd))
 add("lcm least_common_multiple", 2, 2, of_constants(math.lcm))
 add("range", 1, 3, series)
+add("sequence", 2, 3, series)
 add("generate_series", 1, 3, series)
 # lists and structs
 add("list_value array list_pack make_array", 1, _ANY, alike(LIST_FUNCTIONS["make_array"]), True)
 add("list_extract array_extract array_element list_element", 2, 2, of_lists("array_element"))
 add("list_slice array_slice", 3, 4, of_lists("array_slice"))
 add("array_length cardinality size array_size list_length", 1, 1, length)
-add("list_contains list_has array_contains array_has", 2, 2, contained)
+add("list_contains list_has array_contains array_has", 2, 2, of_list_and_value("array_contains"))
 add("list_has_any array_has_any", 2, 2, of_lists("array_has_any"))
 add("list_has_all array_has_all", 2, 2, of_lists("array_has_all"))
 add("list_sort array_sort sort_array", 1, 3, of_lists("array_sort"))
@@ -344,7 +370,14 @@ add("map map_from", 2, 2, map_of)
 add("map_keys", 1, 1, of_maps(lambda given: given[0].map.keys()))
 add("map_values", 1, 1, of_maps(lambda given: given[0].map.values()))
 add("map_extract_value element_at", 2, 2, of_maps(lambda given: given[0].map.get(given[1])))
-add("list_position list_indexof array_position array_indexof", 2, 2, place_in, True)
+add("list_position list_indexof array_position array_indexof", 2, 2, of_list_and_value("array_position"), True)
+add("list_reverse array_reverse", 1, 1, of_lists("array_reverse"))
+add("list_intersect", 2, 2, of_lists("array_intersect", 2))
+for name in ("array_union", "array_except", "array_symmetric_difference"):
+    add(name, 2, 2, of_lists(name, 2))
+add("array_compact", 1, 1, of_lists("array_compact"))
+add("map_entries", 1, 1, of_maps(lambda given: given[0].map.entries()))
+add("map_from_entries", 1, 1, plainly(lambda given: map_from_entries(given[0])))
 add("array_push_back", 2, 2, of_lists("array_append"))
 add("array_push_front", 2, 2, lambda known, name, given: prepended(known, name, given[::-1]))
 add("array_pop_back", 1, 1, lambda _k, _n, given: given[0].list.slice(0, -1))
@@ -355,8 +388,10 @@ for name in ("count", "bool_and", "bool_or", "string_agg"):
     add(f"list_{name}", 1, 1, of_lists_by(name))
 add("map_contains map_contains_key", 2, 2, is_key)
 # made of others
-add("translate", 3, 3, translated)
+add("translate", 3, 3, of_texts(lambda given: given[0].call("str_translate", *given[1:])))
 add("hex to_hex", 1, 1, encoded("hex"))
+add("bin to_binary", 1, 1, of_bits(lambda number: number.to_bin()))
+add("url_encode", 1, 1, of_texts(lambda given: given[0].str.url_encode()))
 add("unhex from_hex", 1, 1, decoded("hex"))
 add("base64 to_base64", 1, 1, encoded("base64"))
 add("unbase64 from_base64", 1, 1, decoded("base64"))

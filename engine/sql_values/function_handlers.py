@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from engine.column_expressions.expression import Expr
-from engine.column_expressions.expressions import lit
-from engine.column_expressions.row_functions import coalesce, map_from, rand
+from engine.column_expressions.expressions import lit, when
+from engine.column_expressions.row_functions import coalesce, map_from, rand, sequence
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.argument_kinds import is_list
 from engine.records.plain_scalars import scalar_of as arrow_scalar
@@ -25,7 +25,7 @@ from engine.sql_values.arguments import Function, constant_of
 from engine.sql_values.casts import cast
 from engine.sql_values.constants import computed, is_constant, scalar_of
 from engine.sql_values.format_calls import formatted
-from engine.sql_values.list_functions import LIST_FUNCTIONS, place_of
+from engine.sql_values.list_functions import LIST_FUNCTIONS
 from engine.sql_values.operators import TypeOf, calculated, chosen_by, fitted, in_utc, is_moment, is_text, joined_texts
 from engine.sql_values.own_functions import OWN
 from engine.sql_values.scalar_functions import FUNCTIONS
@@ -190,6 +190,24 @@ def to_date(known: Known, _name: str, given: list[Expr]) -> Expr:
     return OWN["strptime"].call(given).cast(pa.date32())
 
 
+def normalized(given: Sequence[Expr]) -> Expr:
+    """Return a text in a normal form."""
+    return given[0].str.normalize(str(constant_of(given[1], "the form of normalize()")) if len(given) > 1 else "NFC")
+
+
+def byte_length(known: Known, _name: str, given: list[Expr]) -> Expr:
+    """Return the number of bytes of a text or of bytes."""
+    data_type = known.type_of(given[0])
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
+        return given[0].str.len_bytes()
+    return text_of(known, given[0]).str.len_bytes()
+
+
+def code_or_nothing(given: Sequence[Expr]) -> Expr:
+    """Return the code of the first character, -1 of an empty text."""
+    return when(given[0] == "").then(-1).otherwise(given[0].str.ascii())
+
+
 def interval(_known: Known, name: str, given: list[Expr]) -> Expr:
     """Return an interval of a constant number."""
     if not is_constant(given[0]):
@@ -285,13 +303,13 @@ def positive_modulo(known: Known, _name: str, given: list[Expr]) -> Expr:
     return calculated("%", rest + given[1], given[1], known.type_of)
 
 
-def of_bits(function: Callable[[Expr, Expr], Expr]) -> Handler:
-    """Return a function of two integers."""
+def of_bits(function: Callable[..., Expr]) -> Handler:
+    """Return a function of integers."""
 
     def call(known: Known, _name: str, given: list[Expr]) -> Expr:
         if not all(pa.types.is_integer(known.type_of(one)) for one in given):
             raise SchemaError("no integer")
-        return function(given[0], given[1])
+        return function(*given)
 
     return call
 
@@ -323,12 +341,6 @@ def of_maps(function: Function) -> Handler:
     return call
 
 
-def place_in(known: Known, name: str, given: list[Expr]) -> Expr:
-    """Return the first place of a value in a list, from 1; null where there is none."""
-    values, value = given
-    return place_of(values, value, known.type_of)
-
-
 def of_lists(name: str, count: int = 1) -> Handler:
     """Return a function of lists whose first arguments are lists."""
 
@@ -340,15 +352,19 @@ def of_lists(name: str, count: int = 1) -> Handler:
     return call
 
 
-def contained(known: Known, _name: str, given: list[Expr]) -> Expr:
-    """Return whether a list has a value."""
-    values, value = given
-    data_type = known.type_of(values)
-    if not is_list(data_type):
-        raise SchemaError("no list")
-    if is_text(known.type_of(value)) and is_constant(value) and not is_text(data_type.value_type):
-        value = computed(cast(value, pa.string(), data_type.value_type))
-    return values.list.contains(value)
+def of_list_and_value(name: str) -> Handler:
+    """Return a function of a list and a value like its elements: a constant text is of their type."""
+
+    def call(known: Known, _name: str, given: list[Expr]) -> Expr:
+        values, value = given
+        data_type = known.type_of(values)
+        if not is_list(data_type):
+            raise SchemaError("no list")
+        if is_text(known.type_of(value)) and is_constant(value) and not is_text(data_type.value_type):
+            value = computed(cast(value, pa.string(), data_type.value_type))
+        return LIST_FUNCTIONS[name]([values, value])
+
+    return call
 
 
 def prepended(known: Known, name: str, given: list[Expr]) -> Expr:
@@ -372,8 +388,12 @@ def of_constants(function: Callable[..., Any]) -> Handler:
 
 
 def series(_known: Known, name: str, given: list[Expr]) -> Expr:
-    """Return the list of ``range()`` and ``generate_series()`` of constants."""
-    if not all(map(is_constant, given)):
-        raise NotYetSupportedError(f"the function {name}() of columns")
+    """Return the list of ``range()`` and ``generate_series()``, whose step of moments is a constant interval."""
+    if name == "sequence" or not all(map(is_constant, given)):
+        start, stop, *step = given if len(given) > 1 else [lit(0), *given]
+        span = scalar_of(step[0]).as_py() if step and is_constant(step[0]) else None
+        if name != "sequence" and getattr(span, "months", False):
+            raise NotYetSupportedError(f"{name}() of columns by months; write sequence(), whose days are the first's")
+        return sequence(start, stop, step[0] if step else None, "left" if name == "range" else "both")
     found = series_of(name, [scalar_of(one).as_py() for one in given])
     return lit(found.to_pylist(), pa.list_(found.type))

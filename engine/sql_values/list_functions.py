@@ -5,7 +5,6 @@ Held by: tests/sql/test_function_calls.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
 from typing import Any, Final
@@ -13,16 +12,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from engine.column_expressions.expression import Expr
-from engine.column_expressions.expressions import col, lit, when
+from engine.column_expressions.expressions import lit, when
 from engine.column_expressions.row_functions import array, struct
-from engine.errors import NotYetSupportedError, SchemaError
-from engine.expressions.argument_kinds import is_list
-from engine.expressions.infer import infer_type
-from engine.expressions.lambda_bodies import ELEMENT, PLACE, body_text, captured
+from engine.errors import NotYetSupportedError
 from engine.graph.expression import Call, Literal
 from engine.sql_values.arguments import Arguments, Function, constant_of
 from engine.sql_values.constants import scalar_of
-from engine.sql_values.operators import compared
 
 
 def _method(name: str) -> Function:
@@ -101,18 +96,6 @@ def is_any(values: Expr, value: Expr) -> Expr:
     return known.when(is_unknown).then(lit(None, pa.bool_())).when(values.is_not_null()).then(False)
 
 
-def place_of(values: Expr, value: Expr, type_of: Callable[[Expr], pa.DataType]) -> Expr:
-    """Return the first place of a value in a list, from 1; null where there is none."""
-    data_type = type_of(values)
-    if not is_list(data_type):
-        raise SchemaError("no list")
-    schema = pa.schema([(ELEMENT, data_type.value_type), (captured(0), type_of(value))])
-    sides = col(ELEMENT), col(captured(0))
-    is_it = compared("IS NOT DISTINCT FROM", *sides, lambda one: infer_type(one.expression, schema))
-    places = values.call("list_transform", value, body=body_text(when(is_it).then(col(PLACE)).expression))
-    return places.list.min()
-
-
 def _has_null(values: Expr) -> Expr:
     return values.list.sort(nulls_last=False).list.first().is_null() & (values.list.length() > 0)
 
@@ -132,6 +115,14 @@ LIST_FUNCTIONS: Final[dict[str, Function]] = {
     "array_max": _method("max"),
     "array_concat": _method("concat"),
     "array_append": lambda arguments: arguments[0].list.concat(array(arguments[1])),
+    "array_contains": _method("contains"),
+    "array_reverse": _method("reverse"),
+    "array_intersect": lambda arguments: arguments[0].list.intersection(arguments[1]).list.drop_nulls(),
+    "array_union": _method("union"),
+    "array_except": _method("difference"),
+    "array_symmetric_difference": _method("symmetric_difference"),
+    "array_compact": _method("drop_nulls"),
+    "array_position": lambda arguments: arguments[0].list.position(arguments[1]) + 1,
     "array_prepend": lambda arguments: array(arguments[0]).list.concat(arguments[1]),
     "array_to_string": _join,
     "string_to_array": _split,

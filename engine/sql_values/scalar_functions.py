@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial, reduce
-from operator import add, or_
+from operator import add
 from typing import Final
-
-import pyarrow as pa
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit, when
@@ -87,19 +85,11 @@ def _log(arguments: Arguments) -> Expr:
     return known() if known is not None else value.ln() / base.ln()
 
 
-def _make_date(arguments: Arguments) -> Expr:
-    year, month, day = (one.cast(pa.string()) for one in arguments)
-    found = (year.str.pad_left(4, "0") + "-" + month + "-" + day).str.to_date("%Y-%m-%d", False)
-    is_unknown = reduce(or_, (one.is_null() for one in arguments))
-    return found.call("require", found.is_not_null() | is_unknown, message="there is no such date")
-
-
 FUNCTIONS: Final[dict[str, Function]] = {
     **TEXT_FUNCTIONS,
     "str_concat": lambda arguments: reduce(add, arguments),
     "log": _log,
     "cot": lambda arguments: lit(1.0) / arguments[0].tan(),
-    "make_date": _make_date,
     "md5": _method("md5"),
     "date_part": _date_part,
     "date_trunc": _date_trunc,

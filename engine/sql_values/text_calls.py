@@ -178,6 +178,8 @@ TEXT_FUNCTIONS: Final[dict[str, Function]] = {
     "initcap": _call("str_title"),
     "reverse": _call("str_reverse"),
     "levenshtein": _call("str_levenshtein"),
+    "jaro_similarity": _call("str_jaro"),
+    "jaro_winkler_similarity": _call("str_jaro_winkler"),
     "split_part": _split_part,
     "lpad": partial(_pad, is_left=True),
     "rpad": partial(_pad, is_left=False),

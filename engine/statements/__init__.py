@@ -4,6 +4,7 @@
                          └─► query.py: a query as a data set; MERGE, UPDATE, DELETE: table_changes.py
 
 query.py            text to data set; reader_calls.py: files in FROM with options
+spoken_expressions.py  an expression over a data set
 session.py          statements of a session: queries, and what changes its names or writes
 attached.py         tables of catalogs that were attached; table_changes.py: MERGE, UPDATE and DELETE of tables
 assignments.py      which column of a table gets which value

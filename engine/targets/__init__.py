@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 from engine.api.executor import Executor, register_executor
 from engine.api.query_language import register_query_reader
 from engine.api.spark_frames import register_frame_maker
+from engine.api.spoken_texts import register_expression_reader
 from engine.targets.local import LocalExecutor, explain_instead_of_running
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
     from engine.api.runner import Runner
+    from engine.graph.expression import Expression
     from engine.lowering.logical_node import LogicalNode
 
 __all__ = ["LocalExecutor", "explain_instead_of_running"]
@@ -49,6 +51,12 @@ def _read_query(text: str, environment: Environment, params: Any, dialect: str |
     return query_data_set(text, environment, params, dialect)
 
 
+def _read_expression(text: str, data: DataSet) -> Expression:
+    from engine.statements.spoken_expressions import expression_over
+
+    return expression_over(text, data)
+
+
 def _frame(environment: Runner, node: LogicalNode, spark: Any) -> Any:
     from engine.spark.frames import to_spark
 
@@ -56,6 +64,7 @@ def _frame(environment: Runner, node: LogicalNode, spark: Any) -> Any:
 
 
 register_query_reader(_read_query)
+register_expression_reader(_read_expression)
 register_frame_maker(_frame)
 register_executor("local", LocalExecutor)
 register_executor("cluster", _cluster_executor)

@@ -32,8 +32,12 @@ def rows(env):
         (lambda d: col("b").list.lenght(), ".list has no 'lenght': did you mean 'length'?"),
         (lambda d: col("b").str.start_with("x"), ".str has no 'start_with': did you mean 'starts_with'?"),
         (lambda d: col("b").dt.minutes(), ".dt has no 'minutes': did you mean 'minute'?"),
-        (lambda d: col("b").map.items(), ".map has no 'items': write explode(column) of the data set"),
-        (lambda d: col("b").map.wrong(), ".map has no 'wrong'; there are get, keys, values"),
+        (lambda d: col("b").map.items(), ".map has no 'items': write entries()"),
+        (
+            lambda d: col("b").map.wrong(),
+            ".map has no 'wrong'; there are contains, entries, filter, get, keys, length, transform_keys,"
+            " transform_values, values",
+        ),
         (lambda d: col("b").upper(), "an expression has no 'upper': it is behind .str: .str.upper(...)"),
         (lambda d: col("b").millisecnd(), "an expression has no 'millisecnd': did you mean .dt.millisecond(...)?"),
         (lambda d: col("b").is_nul(), "an expression has no 'is_nul': did you mean 'is_null'?"),
@@ -65,6 +69,7 @@ def test_no_name_is_ours_and_all_calls_that_are_advised_are(rows):
         "ON_TIMES": col("b").dt,
         "ON_LISTS": col("b").list,
         "ON_MAPS": col("b").map,
+        "ON_STRUCTS": col("b").struct,
         "ON_ENVIRONMENTS": rows._environment,
         "ON_GROUPS": rows.group_by("a"),
     }

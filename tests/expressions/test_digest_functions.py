@@ -4,8 +4,9 @@ import base64
 import datetime
 import hashlib
 import struct
+import zlib
 from decimal import Decimal
-from urllib.parse import quote_plus, unquote_plus
+from urllib.parse import quote, quote_plus, unquote_plus
 
 import pyarrow as pa
 import pytest
@@ -70,7 +71,10 @@ def test_digests_and_encodings_are_those_of_python(kind, some):
     column = pa.array([b"before", *some], kind).slice(1)
     for expression, function in (
         (X.md5(), lambda one: hashlib.md5(one, usedforsecurity=False).hexdigest()),
+        (X.sha1(), lambda one: hashlib.sha1(one, usedforsecurity=False).hexdigest()),
         (X.sha256(), lambda one: hashlib.sha256(one).hexdigest()),
+        (X.sha512(), lambda one: hashlib.sha512(one).hexdigest()),
+        (X.crc32(), zlib.crc32),
         (S.encode("hex"), bytes.hex),
         (S.encode("base64"), lambda one: base64.b64encode(one).decode()),
     ):
@@ -160,3 +164,9 @@ def test_what_has_no_hash_or_encoding_is_said_before_anything_runs():
     with pytest.raises(SchemaError, match="choose one of hex, base64, utf-8"):
         infer_type(lit("a").str.encode("rot13").expression, schema)
     assert compute(S.encode("utf-8"), x=["é"]).to_pylist() == ["é".encode()]
+
+
+def test_urls_are_those_of_python():
+    texts = [*TEXTS, "a b/c?d=é&~-._"]
+    assert values(S.url_encode(), x=texts) == [None if one is None else quote(one, safe="") for one in texts]
+    assert values(S.url_encode().str.url_decode(), x=texts) == texts

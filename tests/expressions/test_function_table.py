@@ -46,16 +46,28 @@ COLUMNS = {
         pa.array([[True], [None, False], None]),
         pa.array([[0.5], []], pa.large_list(pa.float64())),
         pa.array([[[1], None], [], None]),
+        pa.array([[{"k": "a", "v": 1}], [], None]),
     ],
     "map": [pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64()))],
     "struct": [pa.array([{"a": 1}, {"a": None}, None])],
 }
 COLUMNS["float"] = COLUMNS["number"]
 COLUMNS["same"] = COLUMNS["any"] = [column for kind in ("number", "bool", "text", "moment") for column in COLUMNS[kind]]
-CONSTANTS = {"try_cast": None, "str_json_parse": 1, "map_get": "a", "str_": "a", "dt_": "day", "is_in": 1}
+CONSTANTS = {
+    "str_extract_groups": "(a)",
+    "try_cast": None,
+    "str_json_parse": 1,
+    "map_get": "a",
+    "str_": "a",
+    "dt_": "day",
+    "is_in": 1,
+    "replace": [1],
+}
 #: options without which a function means nothing
 OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}, "str_split_part": {"n": 1}}
 OPTIONS |= {"struct": {"0": "a", "1": "b"}, "field": {"name": "a"}, "list_slice": {"start": 1}}
+OPTIONS |= {"struct_with_fields": {"0": "a"}, "struct_rename_fields": {"a": "b"}, "struct_drop": {}}
+OPTIONS |= {"str_normalize": {"form": "NFC"}}
 OPTIONS |= {"str_encode": {"encoding": "hex"}, "str_decode": {"encoding": "base64"}}
 OPTIONS |= {"str_to_date": {"format": "%Y-%m-%d"}, "str_to_timestamp": {"format": "%H:%M:%S"}}
 OPTIONS |= {"str_json_get": {"path": "$.a"}}
@@ -67,6 +79,7 @@ PLAIN = {
     "float64": pa.float64(),
     "string": pa.string(),
     "date32[day]": pa.date32(),
+    "time64[us]": pa.time64("us"),
 }
 #: what has arguments; rand has a test of its own, as have pairs
 ROWS = [row for row in FUNCTION_TABLE.values() if row.arguments and not row.is_internal]

@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine import Environment, NotYetSupportedError, SchemaError, col, count, max_, row_number, sum_
+from engine import Environment, JobExecutionError, NotYetSupportedError, SchemaError, col, count, max_, row_number, sum_
 
 ROWS = 600
 STRUCT = pa.struct([("p", pa.int32()), ("q", pa.list_(pa.string()))])
@@ -161,3 +161,24 @@ def test_as_a_key_it_is_refused_by_name(data, name):
     ):
         with pytest.raises((SchemaError, NotYetSupportedError), match=name):
             use()
+
+
+def test_several_lists_are_opened_side_by_side():
+    table = pa.table({"k": [1, 2, 3], "a": [[1, 2], [], None], "z": ["x", "y", "w"], "b": [["p", None], None, []]})
+    with Environment(config={"parallelism.default": 2}) as environment:
+        data = environment.from_arrow(table)
+        opened = data.explode(["a", "b"], position="i")
+        assert opened.columns == ["k", "a", "z", "b", "i"]
+        found = sorted(opened.to_arrow().to_pylist(), key=lambda row: (row["k"], row["i"] or 0))
+        assert [tuple(row.values()) for row in found] == [
+            (1, 1, "x", "p", 0),
+            (1, 2, "x", None, 1),
+            (2, None, "y", None, None),
+            (3, None, "w", None, None),
+        ]
+        assert data.explode(["b", "a"], keep_empty=False).count() == 2
+        assert data.explode(["a"]).columns == data.columns
+        with pytest.raises(JobExecutionError, match="the lists of a, z have other lengths in a row"):
+            environment.from_arrow(pa.table({"a": [[1]], "z": [["x", "y"]]})).explode(["a", "z"]).to_arrow()
+        with pytest.raises(SchemaError, match="name columns, each once"):
+            data.explode(["a", "a"])

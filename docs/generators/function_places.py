@@ -12,6 +12,7 @@ from typing import Any
 from engine.column_expressions import row_functions
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.intervals import interval
+from engine.column_expressions.name_expressions import NameExpressions
 from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions
 from engine.column_expressions.string_expressions import StringExpressions
 from engine.column_expressions.time_expressions import TimeExpressions
@@ -41,6 +42,7 @@ NAMESPACES: dict[str, tuple[str, Any]] = {
     "dt_": ("dt", TimeExpressions),
     "list_": ("list", ListExpressions),
     "map_": ("map", MapExpressions),
+    "name_": ("name", NameExpressions),
 }
 #: methods of Expr that are no function of a row
 _OTHERS = {"call", "alias", "named"}

@@ -408,6 +408,27 @@ class SourceCalls(ABC):
             schema = declared_schema(schema, "from_rows")
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
+    def from_dicts(self, rows: Iterable[Any], schema: pa.Schema | None = None) -> DataSet:
+        """Take dicts, a row each; without ``schema`` the rows decide names and types, and a warning says which."""
+        return self.from_rows(rows, schema)
+
+    def from_dict(self, columns: Mapping[str, Any], schema: pa.Schema | None = None) -> DataSet:
+        """Take columns by name: lists, or arrays of pyarrow or NumPy."""
+        return self.from_arrow(pa.table(dict(columns), schema=schema))
+
+    def from_pandas(self, frame: Any) -> DataSet:
+        """Take the columns of a pandas frame; an index that has a name must be made one with ``reset_index()``."""
+        if any(name is not None for name in frame.index.names):
+            raise SchemaError(
+                f"from_pandas: the index {list(frame.index.names)} is no column; write reset_index(), or "
+                "reset_index(drop=True) to leave it out"
+            )
+        return self.from_arrow(frame)
+
+    def from_polars(self, frame: Any) -> DataSet:
+        """Take a Polars DataFrame, or the rows of a LazyFrame, which is collected."""
+        return self.from_arrow(frame.collect() if hasattr(frame, "collect") else frame)
+
     def _read(
         self,
         name: str,

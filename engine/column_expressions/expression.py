@@ -31,6 +31,7 @@ from engine.graph.function_table import with_constants
 from engine.user_warnings import near_place
 
 if TYPE_CHECKING:
+    from engine.column_expressions.name_expressions import NameExpressions
     from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions
     from engine.column_expressions.string_expressions import StringExpressions
     from engine.column_expressions.time_expressions import TimeExpressions
@@ -42,7 +43,7 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
     __slots__ = ("_expression", "_name", "_place", "chain")
     _kind = "an expression"
     _other_names = ON_EXPRESSIONS
-    _spaces = ("str", "dt", "list", "map")
+    _spaces = ("str", "dt", "list", "map", "name")
 
     def __init__(self, expression: Expression | Chain, name: str = "") -> None:
         #: two operands that a chain of the function was built from
@@ -327,6 +328,13 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         [1, None]
         """
         return Expr(Call("field", (self.expression,), {"name": name}), self._name or name)
+
+    @property
+    def name(self) -> NameExpressions:
+        """Names of the column, made of the name of the one that is read."""
+        from engine.column_expressions.name_expressions import NameExpressions
+
+        return NameExpressions(self)
 
     @property
     def str(self) -> StringExpressions[Expr]:

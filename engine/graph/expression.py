@@ -98,8 +98,9 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     """A window function for each row: lowered, a column of a Window operator below.
 
     ``argument`` and ``default`` may be None; ``default`` is the second argument of functions of two. ``count`` is the n
-    of ntile, lag, lead and nth_value. ``frame`` None: as SQL has it. ``distinct``: equal values count once. Of
-    ``OF_GROUPS`` the argument is an Aggregated, computed for whole partitions as for groups.
+    of ntile, lag, lead and nth_value. ``frame`` None: as SQL has it. ``distinct``: equal values count once.
+    ``ignore_nulls``: rows without a value are passed over. ``factor`` is that of running functions. Of ``OF_GROUPS``
+    the argument is an Aggregated, computed for whole partitions as for groups.
     """
 
     function: str
@@ -110,6 +111,8 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     count: int = 0
     default: Expression | None = None
     distinct: bool = False
+    ignore_nulls: bool = False
+    factor: float = 0.0
 
 
 class Aggregated(msgspec.Struct, frozen=True, tag="aggregated"):

@@ -10,7 +10,7 @@ Held by: tests/integration/test_join_validation.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from engine.column_expressions.aggregates import count
 from engine.column_expressions.expression import Expr
@@ -18,14 +18,19 @@ from engine.errors import SchemaError
 from engine.graph.expression import ColumnRef
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.api.relational_calls import RelationalCalls
     from engine.lowering.join_keys import JoinKeys
+
+D = TypeVar("D", bound="RelationalCalls")
 
 #: word -> whether keys are single, left and right
 _FORMS: Final = {"1:1": (True, True), "1:m": (True, False), "m:1": (False, True), "m:m": (False, False)}
 _SPELLINGS: Final = {"one_to_one": "1:1", "one_to_many": "1:m", "many_to_one": "m:1", "many_to_many": "m:m"}
 
 
-def validated(sides: tuple[Any, Any], keys: JoinKeys, validate: Any) -> list[Any]:
+def validated(sides: tuple[D, D], keys: JoinKeys, validate: Any) -> list[D]:
     """Return both data sets, checked where the form says so; SchemaError for a form that is none."""
     form = _SPELLINGS.get(validate, validate)
     if form not in _FORMS:
@@ -34,7 +39,8 @@ def validated(sides: tuple[Any, Any], keys: JoinKeys, validate: Any) -> list[Any
         raise SchemaError(f"join validate={validate!r}: the join has no keys that are equal")
     found = []
     for side, (data, is_single, place) in enumerate(zip(sides, _FORMS[form], ("left", "right"), strict=True)):
-        names = [pair[side].name for pair in keys.pairs if isinstance(pair[side], ColumnRef)]
+        columns = (pair[side] for pair in keys.pairs)
+        names = [column.name for column in columns if isinstance(column, ColumnRef)]
         if is_single and len(names) < len(keys.pairs):
             raise SchemaError(f"join validate={validate!r}: a key is an expression; make a column of it first")
         message = f"join validate={form!r}: a key is there more than once on the {place} side; its rows are counted"
@@ -42,7 +48,7 @@ def validated(sides: tuple[Any, Any], keys: JoinKeys, validate: Any) -> list[Any
     return found
 
 
-def _single(data: Any, names: list[str], null_safe: list[bool], message: str) -> Any:
+def _single(data: D, names: list[str], null_safe: Sequence[bool], message: str) -> D:
     """Return a data set that ends the job where it has a key twice."""
     is_single: Expr = count().over(names) == 1
     for name, is_value in zip(names, null_safe, strict=True):

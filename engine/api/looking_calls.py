@@ -39,7 +39,8 @@ class LookingCalls(RowCalls):
         >>> rows({"x": [1, 2]}).to_dict()
         {'x': [1, 2]}
         """
-        return self._environment.run_to_table(self._node).to_pydict()
+        found: dict[str, list[Any]] = self._environment.run_to_table(self._node).to_pydict()
+        return found
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Run what this data set needs and return its rows as dicts.
@@ -47,7 +48,8 @@ class LookingCalls(RowCalls):
         >>> rows({"x": [1, 2]}).to_dicts()
         [{'x': 1}, {'x': 2}]
         """
-        return self._environment.run_to_table(self._node).to_pylist()
+        found: list[dict[str, Any]] = self._environment.run_to_table(self._node).to_pylist()
+        return found
 
     def glimpse(self, count: int = 5, width: int | None = None) -> None:
         """Run what the first rows need, and print a line for each column: name, type, first values.

@@ -234,12 +234,10 @@ class RelationalCalls(Calls):
 
             place, keys = free_name("__place", self.schema), columns_given([by], self.schema)
             found = [key.expression if isinstance(key, Expr) else ColumnRef(column_name(key, "sort")) for key in keys]
-            flags = [
-                [*flags_of_keys(value, f"sort: {option}", found), False]
-                for option, value in (("descending", descending), ("nulls_last", nulls_last))
-            ]
+            falling = [*flags_of_keys(descending, "sort: descending", found), False]
+            last = [*flags_of_keys(nulls_last, "sort: nulls_last", found), False]
             placed = self.with_columns(**{place: row_place()})
-            return placed._sorted([*keys, place], *flags, None, "sort").drop(place)
+            return placed._sorted([*keys, place], falling, last, None, "sort").drop(place)
         return self._sorted(by, descending, nulls_last, None, "sort")
 
     def top(
@@ -327,10 +325,8 @@ class RelationalCalls(Calls):
         if validate is not None:
             from engine.api.join_checks import validated
 
-            checked = validated((self, other), keys, validate)
-            return checked[0].join(
-                checked[1], on, left_on, right_on, how, hint, condition, null_aware, suffix, null_safe
-            )
+            one, two = validated((self, other), keys, validate)
+            return one.join(two, on, left_on, right_on, how, hint, condition, null_aware, suffix, null_safe)
         flags, wanted = tuple(keys.null_safe), join_condition(condition)
         said = JoinBy(kind, tuple(keys.pairs), keys.is_on, flags, join_hint(hint), wanted, null_aware, suffix)
         return self._with(lowered(said, (self._node, right)))

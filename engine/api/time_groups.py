@@ -22,14 +22,11 @@ from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 import pyarrow as pa
 from pyarrow import types
 
-from engine.api.grouped_by import group_outputs
 from engine.api.looking_calls import LookingCalls
 from engine.api.other_options import with_other_options
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import column_name
-from engine.column_expressions.windows import plain_distance
 from engine.errors import NotYetSupportedError, SchemaError
-from engine.lowering.window_distances import distance
 
 #: type of the data set
 D = TypeVar("D", bound="TimeCalls")
@@ -74,6 +71,9 @@ class Axis:
 
     def span(self, value: Any, option: str, *, may_be_negative: bool = False) -> Span:
         """Return a length of time as it is written: a number, a ``timedelta``, "90 min", "1 month"."""
+        from engine.column_expressions.windows import plain_distance
+        from engine.lowering.window_distances import distance
+
         text = f"{self._what} {option}={value!r}"
         found = _CALENDAR.fullmatch(value.lower()) if isinstance(value, str) else None
         if found is not None and not types.is_integer(self.type):
@@ -194,6 +194,7 @@ class RollingGroups(Generic[D]):
 
     def agg(self, *aggregates: Any, **named: Any) -> D:
         """Return a row for each row: its keys, its time, and the aggregates of the rows in its span."""
+        from engine.api.grouped_by import group_outputs
         from engine.column_expressions.aggregates import Aggregate
 
         axis = self._axis

@@ -3,7 +3,7 @@
     (col("x") + 1).name.suffix("_1")             x_1
     cs.numeric().cast("string").name.map(f)      of each column that is chosen
 
-Held by: tests/api/test_selectors.py
+Held by: tests/integration/test_selectors.py
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def flattened(values: Iterable[Any]) -> list[Any]:
 
 def columns_given(values: Iterable[Any], schema: pa.Schema) -> list[Any]:
     """Return arguments with lists opened, and with the columns of a schema in the place of selectors and patterns."""
-    from engine.column_expressions.selectors import expanded
+    from engine.column_expressions.selected_columns import expanded
 
     return expanded(flattened(values), schema)
 

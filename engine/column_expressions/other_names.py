@@ -96,7 +96,7 @@ ON_EXPRESSIONS: Final = _by_name(
     ("qcut", "qcut(x, quantiles).over(partition_by)"),
     ("is_unique is_duplicated is_first_distinct is_last_distinct", "the function of that name: is_unique('x')"),
     ("value_counts", "value_counts('x') of the data set"),
-    ("exclude", "cs.all().exclude(...), with import drey.selectors as cs"),
+    ("exclude", "a selector of drey.selectors, which choose columns"),
     ("apply map_elements map_batches", "a function made with udf(type), as f(col('x'))"),
     ("rlike", ".str.matches(pattern)"),
     ("startswith startsWith", ".str.starts_with(text)"),

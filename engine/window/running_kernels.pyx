@@ -9,7 +9,7 @@
 
 State: three numbers, of the partition in which the last row lies. A few instructions a row.
 
-Held by: tests/window/test_running_kernels.py
+Held by: tests/integration/test_running_functions.py
 """
 
 cimport cython

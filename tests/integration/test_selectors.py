@@ -145,7 +145,7 @@ def test_aggregates_of_selectors_are_those_of_polars(data):
     assert found.columns == wanted.columns
     wanted = wanted.with_columns(pl.col("small_sum").cast(pl.Int64))
     assert found.sort("id").to_arrow().to_pylist() == wanted.sort("id").to_dicts()
-    assert data.agg(first(cs.all())).columns == data.columns
+    assert data.drop(cs.list(), cs.struct()).agg(first(cs.all())).columns == data.columns[:-2]
 
 
 def test_all_places_that_take_columns_take_selectors(env, data):

@@ -14,7 +14,7 @@ The life of a job:
     11. the client gets a JobResult, or an error whose first line is the root cause          client
 
 A room imports only from layers below its own: ``tests/tidy/layers.py`` has the table. Beside the rooms are modules
-without a room: errors, closing, ids, clock, fault_points, machine_limits; private_folder, process_folder,
+without a room: errors, selectors, closing, ids, clock, fault_points, machine_limits; private_folder, process_folder,
 python_command, network_address; log_format, log_output, task_log, user_warnings, shown_html, shown_pages,
 shown_quantities, shown_sizes, shown_text.
 

@@ -45,7 +45,7 @@ NAMESPACES: dict[str, tuple[str, Any]] = {
     "name_": ("name", NameExpressions),
 }
 #: methods of Expr that are no function of a row
-_OTHERS = {"call", "alias", "named"}
+_OTHERS = {"call", "alias", "named", "named_by"}
 
 
 def face_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What a join is told about its keys, checked while it runs: ``join(other, on="k", validate="1:m")``.
+"""Checks of a join's keys while it runs: ``join(other, on="k", validate="1:m")``.
 
     1:1   no key twice on either side        1:m   none twice on the left        m:1   none twice on the right
 
@@ -10,7 +10,7 @@ Held by: tests/integration/test_join_validation.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from engine.column_expressions.aggregates import count
 from engine.column_expressions.expression import Expr
@@ -20,10 +20,18 @@ from engine.graph.expression import ColumnRef
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.api.relational_calls import RelationalCalls
     from engine.lowering.join_keys import JoinKeys
 
-D = TypeVar("D", bound="RelationalCalls")
+
+class Side(Protocol):
+    """A data set of a join."""
+
+    def with_columns(self, *columns: Any, **named: Any) -> Self:
+        """Return it with other columns."""
+        ...
+
+
+D = TypeVar("D", bound=Side)
 
 #: word -> whether keys are single, left and right
 _FORMS: Final = {"1:1": (True, True), "1:m": (True, False), "m:1": (False, True), "m:m": (False, False)}

@@ -29,6 +29,8 @@ from engine.column_expressions.expression import Expr, to_expression
 from engine.column_expressions.expressions import lit, row_place, when
 from engine.column_expressions.value_aggregates import quantile, share_of
 from engine.column_expressions.windows import (
+    Rows,
+    RunningFunction,
     WindowFunction,
     first_value,
     lag,
@@ -42,55 +44,6 @@ from engine.graph.expression import Cast, ColumnRef, Over
 
 #: flags of ``ewm_mean``: adjusted weights, and nulls that let nothing fade
 _ADJUSTED, _PASSES_NULLS = 1, 2
-
-
-class _Window:
-    """A partition and its order, over which a function is put together."""
-
-    def __init__(self, partition_by: Any, order_by: Any, descending: Any, nulls_last: Any) -> None:
-        self._settings = {
-            "partition_by": partition_by,
-            "order_by": order_by,
-            "descending": descending,
-            "nulls_last": nulls_last,
-        }
-
-    def of(self, function: WindowFunction | Aggregate, **bounds: Any) -> Expr:
-        """Return a function over these rows."""
-        return function.over(**self._settings, **bounds)
-
-    def whole(self, function: Aggregate) -> Expr:
-        """Return an aggregate of the whole partition."""
-        return function.over(self._settings["partition_by"])
-
-
-class RunningFunction(WindowFunction):
-    """A window function that is made of others once its window is known."""
-
-    __slots__ = ("_is_ordered", "_make", "_text")
-
-    def __init__(self, text: str, make: Callable[[_Window], Expr], *, is_ordered: bool = True) -> None:
-        self._text = text
-        self._make = make
-        self._is_ordered = is_ordered
-
-    def __repr__(self) -> str:
-        return f"<WindowFunction {self._text}>"
-
-    def over(  # type: ignore[override]
-        self,
-        partition_by: Any = None,
-        order_by: Any = None,
-        descending: bool | list[bool] = False,
-        nulls_last: bool | list[bool] = False,
-        **bounds: Any,
-    ) -> Expr:
-        """Return the function of the rows with equal ``partition_by``, in the order of ``order_by``."""
-        if any(value is not None for value in bounds.values()):
-            raise SchemaError(f"{self._text} has its own rows: it takes no {'=, '.join(bounds)}=")
-        if self._is_ordered and (order_by is None or order_by == []):
-            raise SchemaError(f"{self._text} needs an order: over(..., order_by=...)")
-        return self._make(_Window(partition_by, order_by, descending, nulls_last))
 
 
 def _value(x: Expr | str) -> Expr:
@@ -283,7 +236,7 @@ def _rolling(
     behind = (size - 1) // 2 if center else 0
     rows = (behind - size + 1, behind)
 
-    def made(window: _Window) -> Expr:
+    def made(window: Rows) -> Expr:
         enough = window.of(count(value), rows=rows) >= least
         return when(enough).then(window.of(function(value), rows=rows))
 
@@ -382,7 +335,7 @@ def qcut(
         raise SchemaError(f"qcut: quantiles={quantiles!r}: shares of the values, which rise")
     names = _labels([f"{share:g}" for share in shares], labels, left_closed, "qcut")
 
-    def made(window: _Window) -> Expr:
+    def made(window: Rows) -> Expr:
         limits = [window.whole(quantile(value, share)) for share in shares]
         return _parts(value, limits, names, left_closed)
 

@@ -9,14 +9,14 @@ Held by: tests/integration/test_selectors.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.column_expressions.expression import Expr
-from engine.column_expressions.name_expressions import NamedLater, parts_of
+from engine.column_expressions.expression import Expr, NamedLater
 from engine.errors import SchemaError
 from engine.graph.expression import (
     Aggregated,
@@ -25,6 +25,7 @@ from engine.graph.expression import (
     Expression,
     OrderedBy,
     Over,
+    parts_of,
     with_children,
 )
 
@@ -72,9 +73,18 @@ def _leaf(name: str, schema: pa.Schema) -> Columns | None:
     """Return the choice of a pattern, or of ``*``; None of the name of a column."""
     if not (name == "*" or is_pattern(name)) or name in schema.names:
         return None
-    from engine.column_expressions import selectors
+    return Columns("cs.all()", lambda schema: schema.names) if name == "*" else columns_like(name)
 
-    return selectors.all().columns if name == "*" else selectors.matches(name).columns
+
+def columns_like(pattern: str) -> Columns:
+    """Return the choice of columns in whose name a regular expression is found."""
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise SchemaError(f"matches({pattern!r}): no regular expression: {error}") from None
+    return Columns(
+        f"cs.matches({pattern!r})", lambda schema: [name for name in schema.names if compiled.search(name) is not None]
+    )
 
 
 def chosen(leaf: Columns, schema: pa.Schema) -> list[str]:

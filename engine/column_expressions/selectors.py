@@ -17,7 +17,6 @@ Held by: tests/integration/test_selectors.py
 from __future__ import annotations
 
 import builtins
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from pyarrow import types
 
 from engine.column_expressions.data_types import to_data_type
 from engine.column_expressions.expression import Expr
-from engine.column_expressions.selected_columns import Choose, Columns, chosen, is_pattern
+from engine.column_expressions.selected_columns import Choose, Columns, chosen, columns_like, is_pattern
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_columns
 from engine.graph.expression import ColumnRef
@@ -326,11 +325,8 @@ def last() -> Selector:
 
 def matches(pattern: str) -> Selector:
     """Choose columns in whose name a regular expression (Python's ``re``) is found."""
-    try:
-        compiled = re.compile(pattern)
-    except (re.error, TypeError) as error:
-        raise SchemaError(f"matches({pattern!r}): no regular expression: {error}") from None
-    return _of_names(f"matches({pattern!r})", lambda name: compiled.search(name) is not None)
+    found = columns_like(pattern)
+    return Selector(found.name, found.choose)
 
 
 def contains(*texts: str) -> Selector:

@@ -215,6 +215,57 @@ class WindowFunction:
     __hash__ = object.__hash__
 
 
+class Rows:
+    """A partition and its order, over which a function is put together."""
+
+    def __init__(self, partition_by: Any, order_by: Any, descending: Any, nulls_last: Any) -> None:
+        self._settings = {
+            "partition_by": partition_by,
+            "order_by": order_by,
+            "descending": descending,
+            "nulls_last": nulls_last,
+        }
+
+    def of(self, function: Any, **bounds: Any) -> Expr:
+        """Return a function over these rows."""
+        found: Expr = function.over(**self._settings, **bounds)
+        return found
+
+    def whole(self, function: Any) -> Expr:
+        """Return an aggregate of the whole partition."""
+        found: Expr = function.over(self._settings["partition_by"])
+        return found
+
+
+class RunningFunction(WindowFunction):
+    """A window function that is made of others once its window is known."""
+
+    __slots__ = ("_is_ordered", "_make", "_text")
+
+    def __init__(self, text: str, make: Callable[[Rows], Expr], *, is_ordered: bool = True) -> None:
+        self._text = text
+        self._make = make
+        self._is_ordered = is_ordered
+
+    def __repr__(self) -> str:
+        return f"<WindowFunction {self._text}>"
+
+    def over(  # type: ignore[override]
+        self,
+        partition_by: Any = None,
+        order_by: Any = None,
+        descending: bool | list[bool] = False,
+        nulls_last: bool | list[bool] = False,
+        **bounds: Any,
+    ) -> Expr:
+        """Return the function of the rows with equal ``partition_by``, in the order of ``order_by``."""
+        if any(value is not None for value in bounds.values()):
+            raise SchemaError(f"{self._text} has its own rows: it takes no {'=, '.join(bounds)}=")
+        if self._is_ordered and (order_by is None or order_by == []):
+            raise SchemaError(f"{self._text} needs an order: over(..., order_by=...)")
+        return self._make(Rows(partition_by, order_by, descending, nulls_last))
+
+
 def _argument(value: Any) -> Expression:
     return ColumnRef(value) if isinstance(value, str) else to_expression(value)
 
@@ -240,12 +291,10 @@ def rank(method: str = "min") -> WindowFunction:
         return WindowFunction(Over(_RANKS[method], None))
     if method not in ("max", "average"):
         raise SchemaError(f"rank(method={method!r}): choose one of {', '.join((*_RANKS, 'max', 'average'))}")
-    from engine.column_expressions.aggregates import count
-    from engine.column_expressions.running_functions import RunningFunction
 
-    def made(window: Any) -> Expr:
+    def made(window: Rows) -> Expr:
         # all rows up to this one and its equals
-        last: Expr = window.of(count())
+        last = window.of(WindowFunction(Over("count_all", None)))
         return last if method == "max" else (window.of(rank()) + last) / 2.0
 
     return RunningFunction(f"rank(method={method!r})", made)

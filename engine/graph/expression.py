@@ -208,6 +208,25 @@ _CHILDREN: Final[dict[type, Callable[[Any], tuple[Expression, ...]]]] = {
 }
 
 
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """Return the operands of an expression, those of an aggregate too."""
+    if not isinstance(expression, Aggregated):
+        return children_of(expression)
+    where = () if expression.where is None else (expression.where,)
+    return (*expression.arguments, *where, *(key.expression for key in expression.order_by))
+
+
+def first_column(expression: Expression) -> str | None:
+    """Return the name of the column that an expression reads first, those of aggregates too; None: it reads none."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ColumnRef):
+            return part.name
+        waiting.extend(parts_of(part)[::-1])
+    return None
+
+
 def with_children(expression: Expression, operands: Sequence[Expression]) -> Expression:
     """Return an expression over other direct operands, in the order of ``children_of``; itself over its own."""
     if all(map(is_, operands, children_of(expression))):

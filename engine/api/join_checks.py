@@ -27,7 +27,7 @@ class Side(Protocol):
     """A data set of a join."""
 
     def with_columns(self, *columns: Any, **named: Any) -> Self:
-        """Return it with other columns."""
+        """Return this data set with other columns."""
         ...
 
 

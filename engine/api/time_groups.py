@@ -248,7 +248,7 @@ class TimeCalls(LookingCalls):
     def rolling(
         self, index: Any, period: Any, offset: Any = None, by: Any = None, closed: str = "right"
     ) -> RollingGroups[Self]:
-        """Return for each row the rows of a span of time up to it, for ``agg``: (time - period, time].
+        """Return the rows of a span of time up to each row, for ``agg``: (time - period, time].
 
         ``closed``: which ends belong to the span, "left", "right", "both" or "none". ``offset``: where it begins,
         counted from the row's time; ``-period`` by default. ``by``: keys that must be equal. Rows at the same time are

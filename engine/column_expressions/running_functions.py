@@ -89,7 +89,7 @@ def cum_max(x: Expr | str, reverse: bool = False) -> WindowFunction:
 
 
 def cum_count(x: Expr | str, reverse: bool = False) -> WindowFunction:
-    """Return how many rows up to this one have a value; ``reverse``: from this row on."""
+    """Return the number of rows up to this one that have a value; ``reverse``: from this row on."""
     value, rows = _value(x), (0, None) if reverse else (None, 0)
     return RunningFunction("cum_count", lambda window: window.of(count(value), rows=rows))
 
@@ -169,7 +169,7 @@ def diff(x: Expr | str, n: int = 1) -> WindowFunction:
 
 
 def pct_change(x: Expr | str, n: int = 1) -> WindowFunction:
-    """Return by which share the value differs from that of ``n`` rows before, as float64: 0.1 is ten percent more.
+    """Return the share by which the value differs from that of ``n`` rows before: 0.1 is ten percent more.
 
     Where a row or the one before has no value the result is null.
 
@@ -297,7 +297,7 @@ def rolling_var(
 
 
 def cut(x: Expr | str, breaks: Sequence[float], labels: Sequence[str] | None = None, left_closed: bool = False) -> Expr:
-    """Return between which breaks a number lies, as a text: "(1, 2]", with ``left_closed`` "[1, 2)"; or its label.
+    """Return the breaks between which a number lies, as a text: "(1, 2]", with ``left_closed`` "[1, 2)"; or its label.
 
     There is one label more than breaks. Null stays null; NaN is the largest number.
 
@@ -317,7 +317,7 @@ def cut(x: Expr | str, breaks: Sequence[float], labels: Sequence[str] | None = N
 def qcut(
     x: Expr | str, quantiles: int | Sequence[float], labels: Sequence[str] | None = None, left_closed: bool = False
 ) -> WindowFunction:
-    """Return between which quantiles of its partition a number lies, as a text or its label.
+    """Return the quantiles of its partition between which a number lies, as a text or its label.
 
     ``quantiles``: shares of the values such as ``[0.25, 0.5]``, or into how many equal parts. Without labels a part is
     called after the shares: "(0.25, 0.5]". Quantiles are interpolated, as in ``quantile``.

@@ -138,7 +138,7 @@ def _as_selector(value: Any) -> Any:
 
 
 def _union(values: Sequence[Any], what: str) -> Selector:
-    """Return what any of some names, patterns, types and selectors chooses."""
+    """Return the choice of all that some names, patterns, types and selectors choose."""
     found: Selector | None = None
     for value in _opened(values):
         one = _selector_of(value, what)

@@ -118,7 +118,7 @@ def _columns_of(value: Expr, schema: pa.Schema) -> list[Any]:
 
 
 def _alias_of(value: Expr, leaf: Columns, names: Sequence[str], schema: pa.Schema) -> Callable[[str], str] | None:
-    """Return the function by which an alias names a column, None where it keeps its own; SchemaError of several columns."""
+    """Return the function by which an alias names a column, None where it has none; SchemaError of several columns."""
     alias = value.output_name
     # a cast has the name of what is cast
     if not value.has_name or alias == leaf.name or _leaf(alias, schema) is not None:

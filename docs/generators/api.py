@@ -3,7 +3,7 @@
 import mkdocs_gen_files
 
 import engine
-from engine.column_expressions import aggregates, value_aggregates
+from engine.column_expressions import aggregates, running_functions, selectors, value_aggregates
 from engine.column_expressions.string_expressions import StringExpressions
 from engine.column_expressions.time_expressions import TimeExpressions
 
@@ -13,6 +13,7 @@ _AGGREGATES = tuple(
     for name in vars(home)
     if name in engine.__all__ and not name.endswith("Error")
 )
+_RUNNING = tuple(name for name in engine.__all__ if getattr(engine, name).__module__ == running_functions.__name__)
 _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
@@ -34,6 +35,7 @@ _GROUPS = (
             *("lag", "lead", "first_value", "last_value", "nth_value"),
         ),
     ),
+    ("Running and rolling functions", _RUNNING),
     ("Results", ("JobResult", "Row", "JoinHint")),
 )
 _FUNCTIONS = ("udf",)
@@ -45,6 +47,7 @@ _REACHED = {
         f"{TimeExpressions.__module__}.{TimeExpressions.__qualname__}",
     ),
     "DataSet": ("engine.api.grouped_by.GroupedBy",),
+    "Selectors": tuple(f"{selectors.__name__}.{name}" for name in selectors.__all__),
     "Window functions": ("engine.column_expressions.windows.WindowFunction",),
     "Python functions": ("engine.functions.user_function.FunctionContext", "engine.functions.user_function.Counter"),
 }
@@ -63,7 +66,7 @@ def _page() -> str:
     missing = set(engine.__all__) - named - set(errors)
     if missing:
         raise RuntimeError(f"no group of the reference has {sorted(missing)}")
-    groups = dict(_GROUPS) | {"Python functions": _FUNCTIONS, "Errors": tuple(errors)}
+    groups = dict(_GROUPS) | {"Selectors": (), "Python functions": _FUNCTIONS, "Errors": tuple(errors)}
     for title, names in groups.items():
         lines += [f"## {title}", ""]
         for place in (*map(_place, names), *_REACHED.get(title, ())):

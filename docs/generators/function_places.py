@@ -12,6 +12,7 @@ from typing import Any
 from engine.column_expressions import row_functions
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.intervals import interval
+from engine.column_expressions.name_expressions import NameExpressions
 from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions, StructExpressions
 from engine.column_expressions.string_expressions import StringExpressions
 from engine.column_expressions.time_expressions import TimeExpressions
@@ -42,9 +43,10 @@ NAMESPACES: dict[str, tuple[str, Any]] = {
     "list_": ("list", ListExpressions),
     "struct_": ("struct", StructExpressions),
     "map_": ("map", MapExpressions),
+    "name_": ("name", NameExpressions),
 }
 #: methods of Expr that are no function of a row
-_OTHERS = {"call", "alias", "named", "made"}
+_OTHERS = {"call", "alias", "named", "named_by", "made"}
 
 
 def face_of(name: str) -> str:

@@ -5,8 +5,11 @@ environment.py         Environment: sinks that wait, execute
   file_calls.py        read_excel, read_fwf
 data_set.py            DataSet: an immutable handle on a node, and its results; its other calls are in groups:
   calls.py             what every group stands on
-  relational_calls.py  select, filter, sort, group_by, joins and the like; join_arguments.py: keys, types and hints
+  relational_calls.py  select, filter, sort, group_by, joins and the like
+  join_arguments.py    keys, types and hints of joins; join_checks.py: validate=
   row_calls.py         head, sample, drop_nulls, explode, pivot and the like; shapes.py: what these make of arguments
+  looking_calls.py     to_dicts, glimpse, value_counts, assert_schema and the like
+  time_groups.py       group_by_dynamic, rolling, upsample
   functional.py        map, map_partition, co_group and the like, broadcast data sets; shuffle, key_by and the like
   output_calls.py      write_*, merge_into: the room of outputs has the rest
 grouped_by.py          what group_by returns: agg, reduce, head, rollup, cube

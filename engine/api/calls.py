@@ -64,8 +64,8 @@ class Calls(HasOtherNames):
         return list(self.schema.names)
 
     def _names(self, values: Any, what: str) -> list[str]:
-        """Return names of columns of this data set, given as one or as a list; SchemaError for what is none."""
-        names = column_names(values, what)
+        """Return names of columns of this data set: one, a list, a selector; SchemaError for what is none."""
+        names = column_names(values, what, self.schema)
         check_columns(names, self.schema)
         return names
 

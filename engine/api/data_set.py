@@ -4,13 +4,15 @@
                  intersect except_ (relational_calls.py)
     rows         head tail sample drop_nulls fill_null drop_duplicates with_row_index pipe transform explode unnest
                  unpivot pivot describe (row_calls.py)
+    looking      to_dict to_dicts glimpse null_count value_counts assert_schema merge_sorted (looking_calls.py)
+    time         group_by_dynamic rolling upsample (time_groups.py)
     functional   map flat_map map_batches map_partition co_group with_broadcast    shuffle rebalance rescale broadcast
                  global_ forward key_by partition_by_range partition_custom replicated (functional.py)
     outputs      write_csv write_parquet and the like, run by env.execute(); merge_into (output_calls.py)
     results      collect to_arrow to_pandas to_polars to_spark count show, run at once; to_batches iter_rows, while the
                  job runs (result_stream.py); cache, for the jobs that come (cached_rows.py); explain
     placement    name set_parallelism
-    looking      schema columns (calls.py)
+    schema       schema columns (calls.py)
 
 Nothing runs before a result is asked for; names and types are checked at once, so that an error points at the line
 that made it.
@@ -32,7 +34,7 @@ from engine.api.calls import row_count
 from engine.api.functional import FunctionalCalls
 from engine.api.output_calls import OutputCalls
 from engine.api.results import format_table, html_of_rows, table_to_rows
-from engine.api.row_calls import RowCalls
+from engine.api.time_groups import TimeCalls
 from engine.client.notebook_progress import display_html, is_notebook
 from engine.errors import EngineError, NotYetSupportedError, PlanError
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 120
 
 
-class DataSet(RowCalls, FunctionalCalls, OutputCalls):
+class DataSet(TimeCalls, FunctionalCalls, OutputCalls):
     """Rows that an operator makes."""
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from engine.api.calls import Calls, row_count
 from engine.api.functional import output_schema
 from engine.column_expressions.expression import Expr
-from engine.column_expressions.named_columns import column_names, flattened, to_named
+from engine.column_expressions.named_columns import column_names, columns_given, to_named
 from engine.column_expressions.other_names import ON_GROUPS, HasOtherNames
 from engine.column_expressions.windows import order_keys, over_keys, row_number
 from engine.errors import SchemaError
@@ -48,26 +48,33 @@ D = TypeVar("D", bound=Calls)
 _SETS_MAX: Final = 64
 
 
-def group_keys(keys: Sequence[Any]) -> tuple[NamedExpression, ...]:
+def group_keys(keys: Sequence[Any], schema: pa.Schema) -> tuple[NamedExpression, ...]:
     """Return keys of groups, names and expressions; SchemaError for one that is given twice."""
-    named = tuple(to_named(key) for key in flattened(keys))
+    named = tuple(to_named(key) for key in columns_given(keys, schema))
     names = [one.name for one in named]
     if len(set(names)) < len(names):
         raise SchemaError(f"group_by: a key is given twice: {', '.join(names)}")
     return named
 
 
-def group_outputs(keys: Sequence[str], aggregates: Sequence[Any], named: Mapping[str, Any]) -> list[NamedExpression]:
-    """Return the arguments of ``agg`` as named expressions of aggregates; SchemaError for what is none."""
+def group_outputs(
+    keys: Sequence[str], aggregates: Sequence[Any], named: Mapping[str, Any], schema: pa.Schema
+) -> list[NamedExpression]:
+    """Return the arguments of ``agg`` as named expressions of aggregates; SchemaError for what is none.
+
+    A selector stands for columns of the schema that are no keys.
+    """
+    others = pa.schema([field for field in schema if field.name not in keys])
     outputs = []
-    for value in flattened(aggregates):
+    for value in columns_given(aggregates, others):
         _check_aggregate(value)
         if not value.has_name:
             raise SchemaError(f"agg({value!r}): give it a name, agg(name=...)")
         outputs.append(value.named())
     for name, value in named.items():
         _check_aggregate(value)
-        outputs.append(NamedExpression(name, value.expression))
+        (one,) = columns_given([value.alias(name)], others)
+        outputs.append(NamedExpression(name, one.expression))
     names = [*keys, *(check_column_name(one.name, "agg") for one in outputs)]
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
@@ -82,7 +89,7 @@ class GroupedBy(HasOtherNames, Generic[D]):
     _other_names = ON_GROUPS
 
     def __init__(self, data: D, keys: Sequence[Any]) -> None:
-        self._data, self._said_keys = data, group_keys(keys)
+        self._data, self._said_keys = data, group_keys(keys, data.schema)
         self._with_keys = data._with(keyed_node(data._node, self._said_keys))
         self._keys = tuple(one.name for one in self._said_keys)
 
@@ -93,7 +100,7 @@ class GroupedBy(HasOtherNames, Generic[D]):
         keys: ``agg(mean=sum_("x") / count())``. Raises: SchemaError, NotYetSupportedError for an aggregate that does
         not exist yet.
         """
-        outputs = group_outputs(self._keys, aggregates, named)
+        outputs = group_outputs(self._keys, aggregates, named, self._data.schema)
         if not outputs:
             raise SchemaError("agg: no aggregates; for the different keys alone use select(...).distinct()")
         return self._data._with(lowered(GroupBy(self._said_keys, tuple(outputs)), (self._data._node,)))
@@ -195,7 +202,7 @@ class GroupingSets(Generic[D]):
     def agg(self, *aggregates: Any, **named: Any) -> D:
         """Return a row for each group of each set: the keys, null where the set has them not, and the aggregates."""
         names = [one.name for one in self._keys]
-        outputs = group_outputs(names, aggregates, named)
+        outputs = group_outputs(names, aggregates, named, self._data.schema)
         sets = tuple(tuple(name for place, name in enumerate(names) if place in wanted) for wanted in self._sets)
         said = GroupBy(self._keys, tuple(outputs), sets, self._number or "")
         return self._data._with(lowered(said, (self._data._node,)))

@@ -12,7 +12,7 @@ Held by: tests/integration/test_row_calls.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from engine.api.calls import Calls, row_count
@@ -22,6 +22,7 @@ from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import (
     column_name,
     column_names,
+    columns_given,
     flattened,
     renamed,
     selected,
@@ -40,12 +41,14 @@ from engine.graph.expression import (
 from engine.graph.plan import Explode, Filter, Limit, Project, PythonFunction, Sort, Source, Window
 from engine.graph.said_operators import JoinBy, JoinHint, JoinType, Page, SetOperation, SortBy
 from engine.lowering.logical_node import LogicalNode
-from engine.lowering.projections import columns_as_they_are, project_node
+from engine.lowering.projections import columns_as_they_are, free_name, project_node
 from engine.lowering.said_nodes import lowered
 from engine.records.key_types import is_key_type, key_remedy
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engine.api.grouped_by import GroupedBy
     from engine.choices import AsofDirection, JoinHow
 
@@ -55,6 +58,22 @@ def _has_order(node: LogicalNode) -> bool:
     while isinstance(node.operator, Project | Filter | PythonFunction | Explode | Limit):
         node = node.inputs[0]
     return isinstance(node.operator, Sort | Source | Window)
+
+
+def _one_condition(conditions: Sequence[Any]) -> Expr:
+    """Return the only condition; SchemaError where a selector makes several of it."""
+    if len(conditions) != 1:
+        raise SchemaError(
+            f"filter: the selector makes {len(conditions)} conditions, and does not say whether all of them or one must"
+            " be true; write them with col(name), joined by & or |"
+        )
+    (found,) = conditions
+    return found if isinstance(found, Expr) else Expr(ColumnRef(found))
+
+
+def _given_keys(keys: Any, schema: pa.Schema) -> list[Any] | None:
+    """Return keys of a join with selectors replaced by the columns of their side; None where there are none."""
+    return None if keys is None else columns_given([keys], schema)
 
 
 @with_other_options
@@ -75,17 +94,20 @@ class RelationalCalls(Calls):
         )
 
     def select(self, *columns: Any, **named: Any) -> Self:
-        """Select these columns, names or expressions, in this order; named ones come last.
+        """Select these columns, names, selectors or expressions, in this order; named ones come last.
 
         >>> rows({"k": [1], "x": [2]}).select("k", double=col("x") * 2).collect()
         [Row(k=1, double=4)]
         """
-        return self._project(selected(columns, named), "select")
+        return self._project(selected(self.schema, columns, named), "select")
 
     def with_columns(self, *columns: Expr, **named: Any) -> Self:
         """Return all columns and these; a new one replaces the column of the same name, in its place.
 
-        Expressions see the columns as they were before.
+        Expressions see the columns as they were before. One over a selector is computed for each of its columns.
+
+        >>> rows({"k": ["a"], "x": [1], "y": [2.5]}).with_columns(cs.numeric() * 2).collect()
+        [Row(k='a', x=2, y=5.0)]
         """
         return self._project(with_columns(self.schema, columns, named), "with_columns")
 
@@ -109,9 +131,13 @@ class RelationalCalls(Calls):
         kept = columns_as_they_are(name for name in self.schema.names if name not in dropped)
         return self._with(project_node(self._node, kept, "drop"))
 
-    def rename(self, names: Mapping[str, str] | None = None, **more: str) -> Self:
-        """Return the columns under new names: ``rename({"old": "new"})`` or ``rename(old="new")``."""
-        return self._with(project_node(self._node, renamed(self.schema, {**(names or {}), **more}), "rename"))
+    def rename(self, names: Mapping[str, str] | Callable[[str], str] | None = None, **more: str) -> Self:
+        """Return the columns under new names: ``rename({"old": "new"})``, ``rename(old="new")``, ``rename(str.lower)``.
+
+        >>> rows({"K": [1], "X": [2]}).rename(str.lower).collect()
+        [Row(k=1, x=2)]
+        """
+        return self._with(project_node(self._node, renamed(self.schema, names, more), "rename"))
 
     def filter(self, condition: Any, columns: Any = None) -> Self:
         """Return the rows for which a condition is true: an expression of bools, or a Python function of the row.
@@ -121,6 +147,7 @@ class RelationalCalls(Calls):
         ``col("a") is None`` is decided by Python and is always False; write ``col("a").is_null()``.
         """
         if isinstance(condition, Expr):
+            condition = _one_condition(columns_given([condition], self.schema))
             (predicate,), others = self._with_inputs([condition.expression])
             return self._with(lowered(Filter(predicate), (self._node, *others)))
         if isinstance(condition, bool):
@@ -144,7 +171,7 @@ class RelationalCalls(Calls):
         from engine.lowering.aggregate_nodes import aggregate_node
 
         if subset is not None:
-            return self._one_of_each(column_names(subset, "distinct"))
+            return self._one_of_each(column_names(subset, "distinct", self.schema))
         for field in self.schema:
             if not is_key_type(field.type):
                 raise SchemaError(
@@ -189,13 +216,30 @@ class RelationalCalls(Calls):
             )
         return self._with(lowered(Page(most, passed), (self._node,)))
 
-    def sort(self, by: Any, descending: bool | list[bool] = False, nulls_last: bool | list[bool] = False) -> Self:
+    def sort(
+        self,
+        by: Any,
+        descending: bool | list[bool] = False,
+        nulls_last: bool | list[bool] = False,
+        maintain_order: bool = False,
+    ) -> Self:
         """Return the rows in total order of one or several keys, names of columns or expressions.
 
         ``descending`` is one value for all keys or one for each; ``nulls_last`` does not depend on it. NaN is the
         largest number. Rows with equal keys keep the order of files; behind a join, a group or an exchange they have
-        any, but where a limit takes some of them.
+        any, but where a limit takes some of them. ``maintain_order``: they keep the order in which ``collect()`` gives
+        the rows of this data set.
         """
+        if maintain_order:
+            from engine.column_expressions.row_functions import row_place
+            from engine.column_expressions.windows import flags_of_keys
+
+            place, keys = free_name("__place", self.schema), columns_given([by], self.schema)
+            found = [key.expression if isinstance(key, Expr) else ColumnRef(column_name(key, "sort")) for key in keys]
+            falling = [*flags_of_keys(descending, "sort: descending", found), False]
+            last = [*flags_of_keys(nulls_last, "sort: nulls_last", found), False]
+            placed = self.with_columns(**{place: row_place()})
+            return placed._sorted([*keys, place], falling, last, None, "sort").drop(place)
         return self._sorted(by, descending, nulls_last, None, "sort")
 
     def top(
@@ -209,7 +253,8 @@ class RelationalCalls(Calls):
     ) -> Self:
         """Return the rows in order, or the first of them."""
         keys = [
-            key.expression if isinstance(key, Expr) else ColumnRef(column_name(key, what)) for key in flattened([by])
+            key.expression if isinstance(key, Expr) else ColumnRef(column_name(key, what))
+            for key in columns_given([by], self.schema)
         ]
         from engine.column_expressions.windows import flags_of_keys
 
@@ -247,6 +292,7 @@ class RelationalCalls(Calls):
         null_aware: bool = False,
         suffix: str | None = None,
         null_safe: bool | list[bool] = False,
+        validate: str | None = None,
     ) -> Self:
         """Return the pairs of rows with equal keys; nulls match nothing.
 
@@ -255,7 +301,8 @@ class RelationalCalls(Calls):
         them; semi and anti return the left columns, cross has no keys. A pair must also meet ``condition``, an
         expression over the columns of both sides, which may stand alone. ``suffix`` is put behind the names of right
         columns that the left has too. ``null_safe``: null equals null in the keys. ``null_aware`` makes ``how="anti"``
-        SQL's NOT IN.
+        SQL's NOT IN. ``validate``: "1:1", "1:m" or "m:1" ends the job with an error where a key is there twice on a
+        side that says 1.
 
         >>> left = env.from_rows([(1, "a"), (None, "b")], pa.schema([("k", pa.int64()), ("x", pa.string())]))
         >>> left.join(left, on="k", suffix="_right", null_safe=True).sort("k").collect()
@@ -266,12 +313,22 @@ class RelationalCalls(Calls):
         right, kind = self._partner(other, "join"), join_type(how)
         if null_aware and kind is not JoinType.ANTI:
             raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
-        arguments = KeyArguments(on, left_on, right_on, null_safe)
+        arguments = KeyArguments(
+            _given_keys(on, self.schema),
+            _given_keys(left_on, self.schema),
+            _given_keys(right_on, right.schema),
+            null_safe,
+        )
         keys = join_keys(kind, arguments, has_condition=condition is not None)
         if null_aware and any(keys.null_safe):
             raise SchemaError(
                 "join: null_aware=True takes a null as unknown, null_safe=True as a value; give one of them"
             )
+        if validate is not None:
+            from engine.api.join_checks import validated
+
+            one, two = validated((self, other), keys, validate)
+            return one.join(two, on, left_on, right_on, how, hint, condition, null_aware, suffix, null_safe)
         flags, wanted = tuple(keys.null_safe), join_condition(condition)
         said = JoinBy(kind, tuple(keys.pairs), keys.is_on, flags, join_hint(hint), wanted, null_aware, suffix)
         return self._with(lowered(said, (self._node, right)))
@@ -306,6 +363,7 @@ class RelationalCalls(Calls):
         from engine.api.join_arguments import AsofArguments, asof_join_by
 
         right = self._partner(other, "asof_join")
+        by = _given_keys(by, self.schema)
         arguments = AsofArguments(on, left_on, right_on, by, direction, tolerance, allow_exact_matches)
         return self._with(lowered(asof_join_by(arguments, suffix), (self._node, right)))
 

@@ -349,10 +349,12 @@ class RowCalls(RelationalCalls):
             )
         return list(values)
 
-    def describe(self) -> Self:
+    def describe(self, quantiles: Sequence[float] = ()) -> Self:
         """Return a row about each column: its type, values, nulls, mean, standard deviation, least and greatest value.
 
         ``min`` and ``max`` are texts, null of columns without an order; mean and deviation are of numbers only.
+        ``quantiles``: shares such as ``[0.25, 0.5, 0.75]``, a column each ("25%"), of numbers; values are sorted for
+        them.
 
         >>> rows({"x": [1, 3, None]}).describe().to_arrow().to_pylist()[0]["mean"]
         2.0
@@ -361,6 +363,6 @@ class RowCalls(RelationalCalls):
         from engine.column_expressions.row_functions import array
 
         aggregates: dict[str, Aggregate] = {"rows": count()}
-        columns = [summary(number, field, aggregates) for number, field in enumerate(self.schema)]
+        columns = [summary(number, field, aggregates, quantiles) for number, field in enumerate(self.schema)]
         numbers = self.group_by().agg(**aggregates)
         return numbers.select(array(*columns).alias("column")).explode("column").unnest("column")

@@ -9,7 +9,7 @@ Held by: tests/api/test_sequence_rows.py
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -17,6 +17,9 @@ from engine.column_expressions.expressions import col, lit
 from engine.column_expressions.row_functions import sequence
 from engine.errors import SchemaError
 from engine.records.plain_scalars import array_of
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
 
 #: numbers that one row of ranges stands for
 _RANGE: Final = 1 << 16
@@ -34,7 +37,7 @@ def ranges_of(start: int, stop: int, step: int, *, is_left: bool) -> pa.Table:
     return pa.table({"start": array_of(list(begins), pa.int64()), "stop": array_of(ends, pa.int64())})
 
 
-def sequence_rows(environment: Any, start: Any, stop: Any, step: Any, name: str, closed: str) -> Any:
+def sequence_rows(environment: Any, start: Any, stop: Any, step: Any, name: str, closed: str) -> DataSet:
     """Return the data set of one column. Raises: SchemaError for what is no sequence."""
     given = [start, stop, *([] if step is None else [step])]
     if all(isinstance(one, int) and not isinstance(one, bool) for one in given):
@@ -47,4 +50,5 @@ def sequence_rows(environment: Any, start: Any, stop: Any, step: Any, name: str,
     else:
         ranges = environment.from_arrow(pa.table({"start": array_of([0], pa.int64())}))
         values = sequence(lit(start), lit(stop), step, closed)
-    return ranges.select(values.alias(name)).explode(name, keep_empty=False)
+    numbers: DataSet = ranges.select(values.alias(name)).explode(name, keep_empty=False)
+    return numbers

@@ -10,6 +10,7 @@ Held by: tests/integration/test_shapes.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -80,7 +81,7 @@ def values_given(columns: Sequence[Any], data_type: pa.DataType) -> list[pa.Scal
     return found
 
 
-def summary(number: int, field: pa.Field, aggregates: dict[str, Aggregate]) -> Expr:
+def summary(number: int, field: pa.Field, aggregates: dict[str, Aggregate], quantiles: Sequence[float] = ()) -> Expr:
     """Return the description of a column, as a struct over aggregates, which are added."""
     from engine.column_expressions.aggregates import avg, count, max_, min_, stddev
     from engine.column_expressions.expressions import col, lit
@@ -105,7 +106,19 @@ def summary(number: int, field: pa.Field, aggregates: dict[str, Aggregate]) -> E
         stddev=computed(stddev, "stddev") if has_numbers else no_number,
         min=computed(min_, "min").cast(pa.string()) if has_order else no_text,
         max=computed(max_, "max").cast(pa.string()) if has_order else no_text,
+        **{
+            f"{100 * share:g}%": computed(partial(_share_of, share), f"q{place}_").cast(pa.float64())
+            if has_numbers
+            else no_number
+            for place, share in enumerate(quantiles)
+        },
     )
+
+
+def _share_of(share: float, name: str) -> Aggregate:
+    from engine.column_expressions.value_aggregates import quantile
+
+    return quantile(name, share)
 
 
 def _is_bytes(data_type: pa.DataType) -> bool:

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from engine.api.other_options import check_option, with_other_options
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
+from engine.connectors.row_source import rows_to_table, without_index
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
 from engine.files.paths import PathLike, given_paths, placed_store_errors
 from engine.files.store_access import GivenOptions, StoreAccess
@@ -406,7 +407,6 @@ class SourceCalls(ABC):
         Without ``schema`` the rows decide names and types, and a warning says which; dataclass instances are rows too.
         """
         from engine.column_expressions.data_types import declared_schema
-        from engine.connectors.row_source import rows_to_table
         from engine.functions.schema_inference import plain_rows, schema_of_rows, schema_text
 
         if schema is None:
@@ -429,8 +429,23 @@ class SourceCalls(ABC):
         """
         from engine.api.sequence_rows import sequence_rows
 
-        found: DataSet = sequence_rows(self, start, stop, step, name, closed)
-        return found
+        return sequence_rows(self, start, stop, step, name, closed)
+
+    def from_dicts(self, rows: Iterable[Any], schema: pa.Schema | None = None) -> DataSet:
+        """Take dicts, a row each; without ``schema`` the rows decide names and types, and a warning says which."""
+        return self.from_rows(rows, schema)
+
+    def from_dict(self, columns: Mapping[str, Any], schema: pa.Schema | None = None) -> DataSet:
+        """Take columns by name: lists, or arrays of pyarrow or NumPy."""
+        return self.from_arrow(pa.table(dict(columns), schema=schema))
+
+    def from_pandas(self, frame: Any) -> DataSet:
+        """Take the columns of a pandas frame; an index that has a name must be made one with ``reset_index()``."""
+        return self.from_arrow(without_index(frame))
+
+    def from_polars(self, frame: Any) -> DataSet:
+        """Take a Polars DataFrame, or the rows of a LazyFrame, which is collected."""
+        return self.from_arrow(frame.collect() if hasattr(frame, "collect") else frame)
 
     def _read(
         self,
@@ -445,12 +460,10 @@ class SourceCalls(ABC):
         entry, call = format_named(name), reading_call(name)
         places = given_paths(path, call)
         if schema is not None and not isinstance(schema, pa.Schema):
-            raise SchemaError(
-                f"{call}: schema={schema!r}: expected a pyarrow.Schema, such as"
-                " pa.schema({'id': pa.int64(), 'name': pa.string()})"
-            )
+            example = "pa.schema({'id': pa.int64(), 'name': pa.string()})"
+            raise SchemaError(f"{call}: schema={schema!r}: expected a pyarrow.Schema, such as {example}")
         request = ReadRequest(schema=schema, parallelism=self.parallelism, options=options)
-        listed = tuple(os.fspath(one) for one in (places if isinstance(places, list) else [places]))
+        listed = tuple(map(os.fspath, places if isinstance(places, list) else [places]))
         StoreAccess(self.configuration, GivenOptions(in_paths.storage_options), call).use_for(*listed)
         if entry.has_files:
             with placed_store_errors(call), known_statuses(reads_tails=name == "parquet"), counted(self._asked):

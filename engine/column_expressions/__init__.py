@@ -10,6 +10,9 @@ row_functions.py        coalesce, least and the like: functions of several value
 aggregates.py           sum_, count and the like, and expressions of them
 value_aggregates.py     aggregates that look at the order of values
 windows.py              row_number, lag and the like, over
+running_functions.py    cum_sum, diff, forward_fill, ewm_mean and the like
+selectors.py            columns by type, name and place; selected_columns.py: what they mean of a schema
+name_expressions.py     names made of a column's
 element_bodies.py       functions of the elements of lists
 named_columns.py        columns as users pass them to select and the like
 udfs.py                 Python functions within expressions

@@ -9,7 +9,8 @@ and is always False: write ``is_null()``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import builtins
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,12 @@ from engine.expressions.column_names import check_column_name
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
-from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, NamedExpression
+from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, NamedExpression, first_column
 from engine.graph.function_table import with_constants
 from engine.user_warnings import near_place
 
 if TYPE_CHECKING:
+    from engine.column_expressions.name_expressions import NameExpressions
     from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions, StructExpressions
     from engine.column_expressions.string_expressions import StringExpressions
     from engine.column_expressions.time_expressions import TimeExpressions
@@ -42,7 +44,7 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
     __slots__ = ("_expression", "_name", "_place", "chain")
     _kind = "an expression"
     _other_names = ON_EXPRESSIONS
-    _spaces = ("str", "dt", "list", "struct", "map")
+    _spaces = ("str", "dt", "list", "struct", "map", "name")
 
     def __init__(self, expression: Expression | Chain, name: str = "") -> None:
         #: two operands that a chain of the function was built from
@@ -89,6 +91,10 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
     def alias(self, name: str) -> Expr:
         """Return this expression under another column name."""
         return Expr(self.expression, check_column_name(name, "alias"))
+
+    def named_by(self, naming: Callable[[builtins.str], builtins.str]) -> Expr:
+        """Return this expression under a name that a function makes of that of the column which it reads first."""
+        return NamedLater(self.expression, naming)
 
     @property
     def output_name(self) -> str:
@@ -400,6 +406,13 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         return Expr(Call("field", (self.expression,), {"name": name}), self._name or name)
 
     @property
+    def name(self) -> NameExpressions[Expr]:
+        """Names of the column, made of the name of the one that is read."""
+        from engine.column_expressions.name_expressions import NameExpressions
+
+        return NameExpressions(self)
+
+    @property
     def str(self) -> StringExpressions[Expr]:
         """Functions of strings."""
         from engine.column_expressions.string_expressions import StringExpressions
@@ -440,6 +453,20 @@ def _mapped(mapping: Mapping[Any, Any], what: str) -> tuple[Expr, Expr]:
     if not isinstance(mapping, Mapping) or not mapping:
         raise SchemaError(f"{what}({mapping!r}): give it keys and values, as in {what}({{1: 'a'}})")
     return Expr(make_literal(list(mapping.keys()))), Expr(make_literal(list(mapping.values())))
+
+
+class NamedLater(Expr):
+    """An expression whose name is made of that of a column, which a selector may not know yet."""
+
+    __slots__ = ("naming",)
+
+    def __init__(self, expression: Expression, naming: Callable[[str], str]) -> None:
+        column = first_column(expression)
+        if column is None:
+            raise SchemaError(f"{expression_text(expression)}: it reads no column to be named after; use alias(name)")
+        super().__init__(expression, naming(column))
+        #: function that returns the name, given that of the column
+        self.naming = naming
 
 
 def as_expression(value: Any) -> Expr:

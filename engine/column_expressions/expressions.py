@@ -144,10 +144,18 @@ __all__ = [
 Branches = tuple[tuple[Expression, Expression], ...]
 
 
-def col(name: str) -> Expr:
-    """Return the column of that name."""
-    if not isinstance(name, str) or not name:
-        raise SchemaError(f"col({name!r}): a column name is a non-empty string")
+def col(name: str, *more: str) -> Expr:
+    """Return the column of that name; of several names, or of a pattern ``^...$``, each of these columns.
+
+    A pattern is a name where a column is called so. ``drey.selectors`` chooses columns by type and place, too.
+    """
+    for one in (name, *more):
+        if not isinstance(one, str) or not one:
+            raise SchemaError(f"col({one!r}): a column name is a non-empty string")
+    if more:
+        from engine.column_expressions.selectors import by_name
+
+        return by_name(name, *more)
     return Expr(ColumnRef(name))
 
 

@@ -1,13 +1,13 @@
 """Columns as users pass them to select, with_columns, drop and rename: names and named expressions.
 
-    names, Exprs, lists of them, name=value ──► NamedExpression *
+    names, selectors, Exprs, lists of them, name=value ──► NamedExpression *
 
 Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,13 @@ def flattened(values: Iterable[Any]) -> list[Any]:
     for value in values:
         result += flattened(value) if isinstance(value, list | tuple) else [value]
     return result
+
+
+def columns_given(values: Iterable[Any], schema: pa.Schema) -> list[Any]:
+    """Return arguments with lists opened, and with the columns of a schema in the place of selectors and patterns."""
+    from engine.column_expressions.selected_columns import expanded
+
+    return expanded(flattened(values), schema)
 
 
 def to_named(value: Any) -> NamedExpression:
@@ -51,30 +58,34 @@ def column_name(value: Any, what: str) -> str:
     raise SchemaError(f"{what}: {value!r} is no column name; make a column of it first with with_columns(name=...)")
 
 
-def column_names(values: Any, what: str) -> list[str]:
-    """Return plain column names given as one or as a list."""
-    return [column_name(value, what) for value in flattened([values])]
+def column_names(values: Any, what: str, schema: pa.Schema | None = None) -> list[str]:
+    """Return plain column names given as one or as a list; with a schema also by selectors."""
+    given = flattened([values]) if schema is None else columns_given([values], schema)
+    return [column_name(value, what) for value in given]
 
 
-def selected(columns: Iterable[Any], named: Mapping[str, Any]) -> list[NamedExpression]:
+def selected(schema: pa.Schema, columns: Iterable[Any], named: Mapping[str, Any]) -> list[NamedExpression]:
     """Return columns, and those that are given by a name."""
-    return [*(to_named(value) for value in flattened(columns)), *_named(named, "select")]
+    return [*(to_named(value) for value in columns_given(columns, schema)), *_named(schema, named, "select")]
 
 
-def _named(named: Mapping[str, Any], what: str) -> list[NamedExpression]:
+def _named(schema: pa.Schema, named: Mapping[str, Any], what: str) -> list[NamedExpression]:
+    found = []
     for name, value in named.items():
         if isinstance(value, str):
             raise SchemaError(f"{what}({name}={value!r}): write col({value!r}) or lit({value!r})")
-    return [NamedExpression(name, to_expression(value)) for name, value in named.items()]
+        one = columns_given([value.alias(name)], schema) if isinstance(value, Expr) else [Expr(to_expression(value))]
+        found.append(NamedExpression(name, one[0].expression))
+    return found
 
 
 def with_columns(schema: pa.Schema, exprs: Iterable[Any], named: Mapping[str, Any]) -> list[NamedExpression]:
     """Return all columns, with some replaced in their place and new ones at the end."""
     new: dict[str, NamedExpression] = {}
-    for value in flattened(exprs):
+    for value in columns_given(exprs, schema):
         one = to_named(value)
         new[one.name] = one
-    new |= {one.name: one for one in _named(named, "with_columns")}
+    new |= {one.name: one for one in _named(schema, named, "with_columns")}
     if not new:
         raise SchemaError("with_columns: no columns are given")
     known = set(schema.names)
@@ -82,8 +93,13 @@ def with_columns(schema: pa.Schema, exprs: Iterable[Any], named: Mapping[str, An
     return [*kept, *(one for name, one in new.items() if name not in known)]
 
 
-def renamed(schema: pa.Schema, names: Mapping[str, str]) -> list[NamedExpression]:
-    """Return all columns, some under new names (old name to new name)."""
+def renamed(
+    schema: pa.Schema, names: Mapping[str, str] | Callable[[str], str] | None, more: Mapping[str, str]
+) -> list[NamedExpression]:
+    """Return all columns, some under new names: old name to new name, or a function of the name."""
+    if callable(names):
+        names = {name: names(name) for name in schema.names}
+    names = {**(names or {}), **more}
     check_columns(names, schema)
     for new in names.values():
         check_column_name(new, "rename")

@@ -41,6 +41,7 @@ ON_DATA_SETS: Final = _by_name(
     ("dropna drop_na", "drop_nulls(subset)"),
     ("fillna", "fill_null(values)"),
     ("dropDuplicates", "drop_duplicates(subset)"),
+    ("isnull isna", "null_count()"),
     ("unique", "distinct(subset), or drop_duplicates(subset, keep=...)"),
     ("melt", "unpivot(on, index)"),
     ("toPandas", "to_pandas()"),
@@ -60,7 +61,8 @@ ON_DATA_SETS: Final = _by_name(
     ("repartition", "rebalance(), or key_by(keys)"),
     ("with_row_count", "with_row_index(name)"),
     ("iloc loc", "filter(condition), limit(n, offset=...) and select(columns)"),
-    ("value_counts", "group_by(column).agg(n=count())"),
+    ("to_dict_list rows", "to_dicts()"),
+    ("groupby_dynamic resample", "group_by_dynamic(index, every)"),
     ("createOrReplaceTempView", "env.register(name, data_set)"),
 )
 
@@ -83,11 +85,23 @@ ON_EXPRESSIONS: Final = _by_name(
     ("desc asc", "descending=True in sort(...) or over(...)"),
     ("over", _AGGREGATE),
     ("shift", "lag(x, n).over(partition_by, order_by)"),
-    ("diff", "x - lag(x).over(partition_by, order_by)"),
-    ("cumsum cum_sum", "sum_(x).over(partition_by, order_by)"),
-    ("cum_count", "count().over(partition_by, order_by)"),
-    ("rolling rolling_mean rolling_sum", "avg(x).over(partition_by, order_by, rows=(-2, 0)) and the like"),
-    ("rank", "rank().over(partition_by, order_by)"),
+    *(
+        (names, f"{names.split()[0]}(x).over(partition_by, order_by)")
+        for names in (
+            *("diff", "pct_change", "cum_sum cumsum", "cum_prod cumprod", "cum_min cummin", "cum_max cummax"),
+            *("cum_count", "interpolate", "ewm_mean ewm", "rank", "forward_fill ffill pad", "backward_fill bfill"),
+        )
+    ),
+    *(
+        (f"rolling_{each}", f"rolling_{each}(x, 3).over(partition_by, order_by)")
+        for each in ("sum", "mean", "min", "max", "std", "var")
+    ),
+    ("rolling", "avg(x).over(partition_by, order_by, rows=(-2, 0)) and the like"),
+    ("cut", "cut(x, breaks)"),
+    ("qcut", "qcut(x, quantiles).over(partition_by)"),
+    ("is_unique is_duplicated is_first_distinct is_last_distinct", "the function of that name: is_unique('x')"),
+    ("value_counts", "value_counts('x') of the data set"),
+    ("exclude", "a selector of drey.selectors, which choose columns"),
     ("apply map_elements map_batches", "a function made with udf(type), as f(col('x'))"),
     ("rlike", ".str.matches(pattern)"),
     ("startswith startsWith", ".str.starts_with(text)"),
@@ -187,7 +201,7 @@ ON_ENVIRONMENTS: Final = _by_name(
     ("scan_ndjson read_ndjson read_jsonl", "read_json(path)"),
     ("scan_ipc read_feather", "read_ipc(path)"),
     ("read_sql read_database_uri", "read_database(query, uri)"),
-    ("from_pandas from_polars from_dict from_dicts from_records", "from_arrow(frame), or from_rows(rows, schema)"),
+    ("from_records", "from_rows(rows, schema), or from_dicts(rows)"),
     ("createDataFrame parallelize", "from_rows(rows, schema), or from_arrow(frame)"),
     ("createOrReplaceTempView create_table", "register(name, data_set)"),
     ("query", "sql(query)"),

@@ -13,6 +13,7 @@ Held by: tests/integration/test_aggregate_functions.py
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from engine.column_expressions.windows import order_keys
 from engine.errors import SchemaError
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
-from engine.graph.expression import Cast, OrderedBy
+from engine.graph.expression import Call, Cast, OrderedBy
 
 
 def median(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
@@ -37,7 +38,7 @@ def median(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggr
 
 def quantile(
     argument: Any,
-    q: float,
+    q: float | Sequence[float],
     exact: bool = True,
     *,
     filter: Any = None,  # noqa: A002
@@ -48,16 +49,22 @@ def quantile(
     Of numbers it is float64, of integers and decimals the one nearest to the exact number, of dates a timestamp, of
     times and timestamps their own type. NaN is the largest number. ``exact=False`` is ``approx_quantile``. As DuckDB's
     ``quantile_cont``, Spark's ``percentile`` and pandas; Polars takes the nearest value unless it is told to
-    interpolate.
+    interpolate. A list of shares gives the list of their quantiles.
 
-    >>> groups(x=[1.0, 2.0, 3.0, 4.0, 5.0]).agg(low=quantile("x", 0.1))
-    [Row(low=1.4)]
+    >>> groups(x=[1.0, 2.0, 3.0, 4.0, 5.0]).agg(low=quantile("x", 0.1), halves=quantile("x", [0.5, 1]))
+    [Row(low=1.4, halves=[3.0, 5.0])]
     """
+    if isinstance(q, list | tuple):
+        if not q:
+            raise SchemaError("quantile: q=[] has no shares")
+        each = [quantile(argument, one, exact, filter=filter, distinct=distinct).expression for one in q]
+        return Aggregate(Call("array", tuple(each)))
+    q = share_of(q, "quantile")
     if not exact:
         if distinct:
             raise SchemaError("quantile: approximate quantiles of different values; use exact=True")
         return approx_quantile(argument, q, filter=filter)
-    return aggregated("quantile", argument, filter=filter, distinct=distinct, q=share_of(q, "quantile"))
+    return aggregated("quantile", argument, filter=filter, distinct=distinct, q=q)
 
 
 def collect_list(

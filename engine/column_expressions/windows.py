@@ -3,6 +3,7 @@
     row_number rank dense_rank percent_rank cume_dist ntile(n)     a row's place in its partition
     lag(x, n, default) lead(x, n, default)                         the value so many rows before, behind
     first_value(x) last_value(x) nth_value(x, n)                   a value of the frame
+    cum_sum(x) forward_fill(x) diff(x) ewm_mean(x) ...             those of running_functions, made of these
     sum_ avg count min_ max_ stddev variance first last            aggregates of the frame
     count_distinct min_by max_by covar covar_pop corr              those that ``window_rewrites`` makes of them
     median quantile mode collect_list string_agg histogram ...     all others, of whole partitions: partition_aggregates
@@ -27,11 +28,24 @@ from engine.column_expressions.expression import Expr, to_expression
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.text import expression_text
 from engine.graph.expression import OF_GROUPS, ColumnRef, Expression, OrderedBy, Over
-from engine.graph.window import CURRENT_ROW, GROUP, RANKING_FUNCTIONS, SHIFT_FUNCTIONS, TIES, WindowFrame
+from engine.graph.window import (
+    CURRENT_ROW,
+    GROUP,
+    RANKING_FUNCTIONS,
+    RUNNING_FUNCTIONS,
+    SHIFT_FUNCTIONS,
+    TIES,
+    WindowFrame,
+)
 
 #: functions that need an order
 _EXCLUDED: Final = (CURRENT_ROW, GROUP, TIES)
-_ORDERED: Final = (RANKING_FUNCTIONS - {"row_number"}) | SHIFT_FUNCTIONS | {"nth_value"}
+_ORDERED: Final = (
+    (RANKING_FUNCTIONS - {"row_number"}) | SHIFT_FUNCTIONS | RUNNING_FUNCTIONS | {"nth_value", "interpolate"}
+)
+_RANKS: Final = {"min": "rank", "dense": "dense_rank", "ordinal": "row_number"}
+#: functions that look at the whole partition, or at the row before
+_UNFRAMED: Final = RANKING_FUNCTIONS | SHIFT_FUNCTIONS | RUNNING_FUNCTIONS | {"interpolate"}
 
 
 def _keys(values: Any, what: str) -> list[Expression]:
@@ -131,7 +145,7 @@ def over(
     keys = order_keys(order_by, descending, nulls_last)
     frame = _frame(bounds)
     function = base.function
-    if frame is not None and (function in RANKING_FUNCTIONS or function in SHIFT_FUNCTIONS):
+    if frame is not None and function in _UNFRAMED:
         raise SchemaError(f"{function} looks at the whole partition: it takes no rows=, range= or groups=")
     if function in _ORDERED and not keys:
         raise SchemaError(f"{function} needs an order: over(..., order_by=...)")
@@ -201,6 +215,57 @@ class WindowFunction:
     __hash__ = object.__hash__
 
 
+class Rows:
+    """A partition and its order, over which a function is put together."""
+
+    def __init__(self, partition_by: Any, order_by: Any, descending: Any, nulls_last: Any) -> None:
+        self._settings = {
+            "partition_by": partition_by,
+            "order_by": order_by,
+            "descending": descending,
+            "nulls_last": nulls_last,
+        }
+
+    def of(self, function: Any, **bounds: Any) -> Expr:
+        """Return a function over these rows."""
+        found: Expr = function.over(**self._settings, **bounds)
+        return found
+
+    def whole(self, function: Any) -> Expr:
+        """Return an aggregate of the whole partition."""
+        found: Expr = function.over(self._settings["partition_by"])
+        return found
+
+
+class RunningFunction(WindowFunction):
+    """A window function that is made of others once its window is known."""
+
+    __slots__ = ("_is_ordered", "_make", "_text")
+
+    def __init__(self, text: str, make: Callable[[Rows], Expr], *, is_ordered: bool = True) -> None:
+        self._text = text
+        self._make = make
+        self._is_ordered = is_ordered
+
+    def __repr__(self) -> str:
+        return f"<WindowFunction {self._text}>"
+
+    def over(  # type: ignore[override]
+        self,
+        partition_by: Any = None,
+        order_by: Any = None,
+        descending: bool | list[bool] = False,
+        nulls_last: bool | list[bool] = False,
+        **bounds: Any,
+    ) -> Expr:
+        """Return the function of the rows with equal ``partition_by``, in the order of ``order_by``."""
+        if any(value is not None for value in bounds.values()):
+            raise SchemaError(f"{self._text} has its own rows: it takes no {'=, '.join(bounds)}=")
+        if self._is_ordered and (order_by is None or order_by == []):
+            raise SchemaError(f"{self._text} needs an order: over(..., order_by=...)")
+        return self._make(Rows(partition_by, order_by, descending, nulls_last))
+
+
 def _argument(value: Any) -> Expression:
     return ColumnRef(value) if isinstance(value, str) else to_expression(value)
 
@@ -216,9 +281,23 @@ def row_number() -> WindowFunction:
     return WindowFunction(Over("row_number", None))
 
 
-def rank() -> WindowFunction:
-    """Return 1 + how many rows of the partition come before; equal rows have the same, and leave a gap."""
-    return WindowFunction(Over("rank", None))
+def rank(method: str = "min") -> WindowFunction:
+    """Return 1 + how many rows of the partition come before; equal rows have the same, and leave a gap.
+
+    ``method``: "max" gives equal rows the last of their places, "average" the mean of them as float64; "dense" is
+    ``dense_rank()``, "ordinal" is ``row_number()``. Nulls have a rank, too, unlike in Polars and pandas.
+    """
+    if method in _RANKS:
+        return WindowFunction(Over(_RANKS[method], None))
+    if method not in ("max", "average"):
+        raise SchemaError(f"rank(method={method!r}): choose one of {', '.join((*_RANKS, 'max', 'average'))}")
+
+    def made(window: Rows) -> Expr:
+        # all rows up to this one and its equals
+        last = window.of(WindowFunction(Over("count_all", None)))
+        return last if method == "max" else (window.of(rank()) + last) / 2.0
+
+    return RunningFunction(f"rank(method={method!r})", made)
 
 
 def dense_rank() -> WindowFunction:
@@ -241,30 +320,44 @@ def ntile(n: int) -> WindowFunction:
     return WindowFunction(Over("ntile", None, count=_count(n, "ntile", 1)))
 
 
-def lag(x: Expr | str, n: int = 1, default: Any = None) -> WindowFunction:
-    """Return the value ``n`` rows before in the partition; ``default`` (a value or expression) where there is none."""
-    return WindowFunction(Over("lag", _argument(x), count=_count(n, "lag", 0), default=_default(default)))
+def lag(x: Expr | str, n: int = 1, default: Any = None, ignore_nulls: bool = False) -> WindowFunction:
+    """Return the value ``n`` rows before in the partition; ``default`` (a value or expression) where there is none.
+
+    ignore_nulls: only rows that have a value are counted.
+    """
+    return WindowFunction(_shift("lag", x, n, default, ignore_nulls))
 
 
-def lead(x: Expr | str, n: int = 1, default: Any = None) -> WindowFunction:
-    """Return the value ``n`` rows behind in the partition; ``default`` (a value or expression) where there is none."""
-    return WindowFunction(Over("lead", _argument(x), count=_count(n, "lead", 0), default=_default(default)))
+def lead(x: Expr | str, n: int = 1, default: Any = None, ignore_nulls: bool = False) -> WindowFunction:
+    """Return the value ``n`` rows behind in the partition; ``default`` (a value or expression) where there is none.
+
+    ignore_nulls: only rows that have a value are counted.
+    """
+    return WindowFunction(_shift("lead", x, n, default, ignore_nulls))
 
 
-def _default(value: Any) -> Expression | None:
-    return None if value is None else to_expression(value)
+def _shift(function: str, x: Expr | str, n: int, default: Any, ignore_nulls: bool) -> Over:
+    value = None if default is None else to_expression(default)
+    return Over(function, _argument(x), count=_count(n, function, 0), default=value, ignore_nulls=bool(ignore_nulls))
 
 
-def first_value(x: Expr | str) -> WindowFunction:
-    """Return the value of the first row of the frame, null if that is null."""
-    return WindowFunction(Over("first_value", _argument(x)))
+def first_value(x: Expr | str, ignore_nulls: bool = False) -> WindowFunction:
+    """Return the value of the first row of the frame, null if that is null; ``ignore_nulls``: of those with a value."""
+    return WindowFunction(Over("first_value", _argument(x), ignore_nulls=bool(ignore_nulls)))
 
 
-def last_value(x: Expr | str) -> WindowFunction:
-    """Return the value of the last row of the frame, which without one is the last of those equal to this row."""
-    return WindowFunction(Over("last_value", _argument(x)))
+def last_value(x: Expr | str, ignore_nulls: bool = False) -> WindowFunction:
+    """Return the value of the last row of the frame, which without one is the last of those equal to this row.
+
+    ignore_nulls: of the rows that have a value.
+    """
+    return WindowFunction(Over("last_value", _argument(x), ignore_nulls=bool(ignore_nulls)))
 
 
-def nth_value(x: Expr | str, n: int) -> WindowFunction:
-    """Return the value of the ``n``-th row of the frame, from 1; null where it has fewer."""
-    return WindowFunction(Over("nth_value", _argument(x), count=_count(n, "nth_value", 1)))
+def nth_value(x: Expr | str, n: int, ignore_nulls: bool = False) -> WindowFunction:
+    """Return the value of the ``n``-th row of the frame, from 1; null where it has fewer.
+
+    ignore_nulls: of the rows that have a value; the frame begins with the partition.
+    """
+    count = _count(n, "nth_value", 1)
+    return WindowFunction(Over("nth_value", _argument(x), count=count, ignore_nulls=bool(ignore_nulls)))

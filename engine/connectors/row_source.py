@@ -45,6 +45,16 @@ def _as_tuple(row: Any, names: Sequence[str], index: int) -> Sequence[Any]:
     return row
 
 
+def without_index(frame: Any) -> Any:
+    """Return a frame of pandas. Raises: SchemaError: it has an index with a name, which is no column."""
+    if any(name is not None for name in frame.index.names):
+        raise SchemaError(
+            f"from_pandas: the index {list(frame.index.names)} is no column; write reset_index(), or "
+            "reset_index(drop=True) to leave it out"
+        )
+    return frame
+
+
 def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
     """Return rows as a table of the schema.
 

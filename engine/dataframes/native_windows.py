@@ -28,7 +28,13 @@ from engine.dataframes.native_expressions import native_column
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.infer import infer_type
 from engine.graph.expression import OrderedBy, Over, children_of, has_window
-from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS, WindowFrame
+from engine.graph.window import (
+    FRAME_VALUE_FUNCTIONS,
+    RANKING_FUNCTIONS,
+    RUNNING_FUNCTIONS,
+    SHIFT_FUNCTIONS,
+    WindowFrame,
+)
 from engine.window.functions import AGGREGATES, result_type
 
 #: limit of Spark's offsets
@@ -53,7 +59,9 @@ def native_window(
     is_ordered: rows are in the order of a sort.
     """
     function = _RENAMED.get(over.function, over.function)
-    if over.distinct or over.default is not None or any(map(has_window, children_of(over))):
+    if function in RUNNING_FUNCTIONS or over.distinct or over.ignore_nulls or over.default is not None:
+        return None
+    if any(map(has_window, children_of(over))):
         return None
     if is_ordered and function in _OF_PLACES:
         return None

@@ -142,6 +142,8 @@ def _over_text(over: Over) -> str:
     given = [] if over.argument is None else [_text(over.argument, 0)]
     given += [str(over.count)] if over.count else []
     given += [] if over.default is None else [_text(over.default, 0)]
+    given += ["ignore nulls"] if over.ignore_nulls else []
+    given += [f"factor {over.factor:g}"] if over.factor else []
     within = []
     if over.partition_by:
         within.append(f"partition by {', '.join(_text(key, 0) for key in over.partition_by)}")

@@ -101,8 +101,9 @@ class Over(Exact, frozen=True, tag="over"):
     """A window function for each row: lowered, a column of a Window operator below.
 
     ``argument`` and ``default`` may be None; ``default`` is the second argument of functions of two. ``count`` is the n
-    of ntile, lag, lead and nth_value. ``frame`` None: as SQL has it. ``distinct``: equal values count once. Of
-    ``OF_GROUPS`` the argument is an Aggregated, computed for whole partitions as for groups.
+    of ntile, lag, lead and nth_value. ``frame`` None: as SQL has it. ``distinct``: equal values count once.
+    ``ignore_nulls``: rows without a value are passed over. ``factor`` is that of running functions. Of ``OF_GROUPS``
+    the argument is an Aggregated, computed for whole partitions as for groups.
     """
 
     function: str
@@ -113,6 +114,8 @@ class Over(Exact, frozen=True, tag="over"):
     count: int = 0
     default: Expression | None = None
     distinct: bool = False
+    ignore_nulls: bool = False
+    factor: float = 0.0
 
 
 class Aggregated(Exact, frozen=True, tag="aggregated"):
@@ -206,6 +209,25 @@ _CHILDREN: Final[dict[type, Callable[[Any], tuple[Expression, ...]]]] = {
     Over: _of_over,
     FromDataSet: lambda found: () if found.tested is None else (found.tested,),
 }
+
+
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """Return the operands of an expression, those of an aggregate too."""
+    if not isinstance(expression, Aggregated):
+        return children_of(expression)
+    where = () if expression.where is None else (expression.where,)
+    return (*expression.arguments, *where, *(key.expression for key in expression.order_by))
+
+
+def first_column(expression: Expression) -> str | None:
+    """Return the name of the column that an expression reads first, those of aggregates too; None: it reads none."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ColumnRef):
+            return part.name
+        waiting.extend(parts_of(part)[::-1])
+    return None
 
 
 def with_children(expression: Expression, operands: Sequence[Expression]) -> Expression:

@@ -25,6 +25,8 @@ RANKING_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "percent_rank
 SHIFT_FUNCTIONS = frozenset({"lag", "lead"})
 #: functions of the value in a row of the frame
 FRAME_VALUE_FUNCTIONS = frozenset({"first_value", "last_value", "nth_value"})
+#: functions of the value in the row before: no frame
+RUNNING_FUNCTIONS = frozenset({"running_product", "ewm_mean"})
 #: rankings that depend only on which rows are equal in the order
 PEER_RANKINGS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
@@ -77,10 +79,12 @@ class WindowCall(Exact, frozen=True):
     #: frame; None for functions without one
     frame: WindowFrame | None = None
     order_count: int = 0
-    #: argument n of ntile, lag, lead and nth_value
+    #: argument n of ntile, lag, lead and nth_value; flags of running functions
     count: int = 0
     #: column with the default of lag and lead
     default: str | None = None
+    #: share of a weight that stays from row to row
+    factor: float = 0.0
 
 
 class GroupLimit(Exact, frozen=True):

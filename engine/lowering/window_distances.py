@@ -44,6 +44,7 @@ _UNITS: Final = {
     "day": _DAY,
     "d": _DAY,
     "week": 7 * _DAY,
+    "w": 7 * _DAY,
 }
 _PART: Final = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*", re.IGNORECASE)
 #: largest distance of floats

@@ -175,7 +175,9 @@ class _Windows:
         uses_peers = function in RANKING_FUNCTIONS or (
             frame is not None and (frame.kind == "range" or frame.exclude == GROUP)
         )
-        call = WindowCall(function, argument, name, frame, len(order) if uses_peers else 0, over.count, default)
+        call = WindowCall(
+            function, argument, name, frame, len(order) if uses_peers else 0, over.count, default, over.factor
+        )
         return partition, tuple(order), call
 
     def _key(self, expression: Expression, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Functions over windows that are made of others: of different values, of two arguments, over frames without some rows.
+"""Functions over windows that are made of others: of different values, of two arguments, of values that are there.
 
     with_plain_windows(node, expressions, what) -> (node, expressions)      the same results, from functions that
                                                                             ``window_nodes`` has operators for
@@ -8,6 +8,7 @@
                                         value) in the order
     min_by, max_by                      the extreme key so far, and the least value that stands beside it: by
                                         (partition, extreme)
+    first_value ... that ignore nulls   the least or greatest pair of a row's number and its value, null where that is
     covar, covar_pop, corr              sums of pairs and of their products, each less the mean of its partition, which
                                         keeps what is taken from each other small
 
@@ -27,8 +28,11 @@ from msgspec.structs import replace
 
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.infer import infer_type
+from engine.expressions.literals import make_literal
+from engine.expressions.ordered_pairs import can_pair, head_of
 from engine.expressions.text import expression_text
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, OrderedBy, Over, conjunction, replaced
+from engine.graph.window import SHIFT_FUNCTIONS, WindowFrame
 from engine.lowering.projections import columns_as_they_are
 from engine.lowering.terms import call, case, cast, is_there
 from engine.lowering.window_exclusions import excluded, of_ranges
@@ -42,6 +46,9 @@ AddColumns = Callable[["LogicalNode", Sequence[NamedExpression], str], "LogicalN
 
 _PAIRS: Final = frozenset({"covar_samp", "covar_pop", "corr"})
 _EXTREMES: Final = {"min_by": "min", "max_by": "max"}
+#: function of the line between two values
+INTERPOLATE: Final = "interpolate"
+_NUMBER: Final = pa.int64()
 #: functions of two arguments
 OF_TWO: Final = _PAIRS | _EXTREMES.keys()
 
@@ -50,7 +57,7 @@ def is_made_of_others(over: Over) -> bool:
     """Return whether a function over a window has no operator of its own."""
     frame = over.frame
     has_frame = frame is not None and (frame.kind == "groups" or (frame.exclude != "" and not frame.part))
-    return over.distinct or over.function in OF_TWO or has_frame
+    return over.distinct or over.ignore_nulls or over.function in OF_TWO or over.function == INTERPOLATE or has_frame
 
 
 def with_plain_windows(
@@ -79,6 +86,11 @@ class _Rewriting:
         if part.frame is not None and part.frame.kind == "groups":
             part = of_ranges(part, self._column)
             return self.plain(part) or part
+        if part.ignore_nulls:
+            found = self._passing_nulls(part)
+            return replaced(found, self.plain)
+        if part.function == INTERPOLATE:
+            return self._interpolated(part)
         if part.frame is not None and part.frame.exclude:
             return excluded(part, self.node.schema)
         if part.distinct:
@@ -114,6 +126,66 @@ class _Rewriting:
             return over
         number = self._column(Over("row_number", None, over.partition_by, over.order_by))
         return replace(over, order_by=(OrderedBy(number),))
+
+    def _passing_nulls(self, over: Over) -> Expression:
+        """Return a value of a row that has one, by the number of the row in the order."""
+        value = over.argument
+        assert value is not None, "it has a value"
+        value_type = infer_type(value, self.node.schema)
+        if pa.types.is_null(value_type):
+            return value
+        if not can_pair(_NUMBER, value_type):
+            raise NotYetSupportedError(f"{expression_text(over)}: values of {value_type} that ignore nulls")
+        number = self._column(Over("row_number", None, over.partition_by, over.order_by))
+        over, value = replace(over, ignore_nulls=False), self._column(value)
+        is_last = over.function in ("last_value", "last", "lag")
+        if over.function in SHIFT_FUNCTIONS:
+            if over.count == 0:
+                return value
+            there = is_there(value)
+            if over.count > 1:
+                among = (*over.partition_by, self._column(there))
+                ahead = replace(
+                    over, partition_by=among, order_by=(OrderedBy(number),), count=over.count - 1, default=None
+                )
+                value = self._column(case((there, replace(ahead, argument=value))))
+            frame = WindowFrame("rows", None, -1) if is_last else WindowFrame("rows", 1, None)
+            over = replace(over, order_by=(OrderedBy(number),), frame=frame)
+        if over.function == "nth_value":
+            value = self._nth(over, value, number)
+        pair = call("ordered_pair", number, value, inverted=False)
+        default = over.default
+        made = replace(over, function="max" if is_last else "min", argument=pair, default=None, count=0)
+        found = call("paired_value", made, make_literal(None, value_type), head=head_of(_NUMBER))
+        return found if default is None else call("coalesce", found, default)
+
+    def _nth(self, over: Over, value: Expression, number: Expression) -> Expression:
+        """Return the value that is the n-th of its partition, null in all other rows."""
+        if over.frame is not None and over.frame.start is not None:
+            raise NotYetSupportedError(
+                f"{expression_text(over)} that ignores nulls, in a frame that begins behind the partition's first row"
+            )
+        so_far = WindowFrame("rows", None, 0)
+        place = self._column(Over("count", value, over.partition_by, (OrderedBy(number),), so_far))
+        return self._column(case((call("and", call("equal", place, over.count), is_there(value)), value)))
+
+    def _interpolated(self, over: Over) -> Expression:
+        """Return the value, or what lies on the line between those before and behind."""
+        assert over.argument is not None, "it has a value"
+        value = self._column(self._number(over, over.argument))
+        number = self._column(Over("row_number", None, over.partition_by, over.order_by))
+        known = self._column(case((is_there(value), number)))
+
+        def nearest(function: str, part: Expression, start: int | None, end: int | None) -> Expression:
+            frame = WindowFrame("rows", start, end)
+            seen = Over(function, part, over.partition_by, (OrderedBy(number),), frame, ignore_nulls=True)
+            return self._column(self.plain(seen) or seen)
+
+        before, behind = (nearest("last_value", one, None, 0) for one in (value, known))
+        after, beyond = (nearest("first_value", one, 0, None) for one in (value, known))
+        gone, span = (cast(call("subtract", one, behind), pa.float64(), widens=True) for one in (number, beyond))
+        rise = call("divide", call("multiply", call("subtract", after, before), gone), span)
+        return case((is_there(value), value), (is_there(after), call("add", before, rise)))
 
     def _check_order(self, over: Over, value: Expression) -> None:
         data_type = infer_type(value, self.node.schema)

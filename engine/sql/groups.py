@@ -141,7 +141,9 @@ class Grouping:
         all_keys = [*carried, *keys]
         self._number = frame.unique("grouping_id")
         wanted = [frozenset(all_keys.index(name) for name in (*carried, *one)) for one in sets]
-        frame.data = GroupingSets(frame.data, group_keys(all_keys), wanted, self._number).agg(**aggregates)
+        frame.data = GroupingSets(frame.data, group_keys(all_keys, frame.data.schema), wanted, self._number).agg(
+            **aggregates
+        )
         if carried and not all(sets):
             if sum(not one for one in sets) > 1:
                 raise NotYetSupportedError("several grouping sets () in a query that depends on rows outside")

@@ -4,7 +4,7 @@
     ROWS, RANGE, GROUPS         rows=(-2, 0), range=(-2, 0), groups=(-2, 0); None is unbounded; EXCLUDE: exclude=
     what SQL means without      no frame: the same default
     OVER (w ORDER BY d)         what the window w has, with an order
-    IGNORE NULLS                max(row number and value as bytes of one order, null where the value is)
+    IGNORE NULLS                ignore_nulls=True
 
 A query that depends on rows outside has the columns that it carries of them among its partitions.
 
@@ -20,7 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.column_expressions.aggregates import Aggregate, max_, min_
+from engine.column_expressions.aggregates import Aggregate
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import col
 from engine.column_expressions.windows import (
@@ -37,10 +37,7 @@ from engine.column_expressions.windows import (
     row_number,
 )
 from engine.errors import NotYetSupportedError, PlanError
-from engine.expressions.ordered_pairs import can_pair, head_of
-from engine.graph.expression import Call
 from engine.graph.window import CURRENT_ROW, GROUP, TIES
-from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate, different
 from engine.sql.frames import Binder
 from engine.sql_values.arguments import whole_constant
@@ -56,7 +53,7 @@ _RANKS: Final[dict[str, Callable[[], Any]]] = {
     "cume_dist": cume_dist,
 }
 _SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
-_VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
+_VALUES: Final[dict[str, Callable[..., Any]]] = {
     "first_value": first_value,
     "first": first_value,
     "last_value": last_value,
@@ -64,7 +61,6 @@ _VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
 }
 #: functions that need OVER
 NAMES: Final = frozenset((*_RANKS, *_SHIFTS, "ntile", "nth_value"))
-_ROW: Final = pa.int64()
 _CURRENT: Final = "CURRENT ROW"
 
 
@@ -96,22 +92,29 @@ def window(binder: Binder, node: exp.Window) -> Expr:
             given.append(one)
     arguments = binder.all(given)
     settings = _settings(binder, node)
-    if ignores_nulls:
-        return _passing_nulls(binder, name, arguments, settings, _frame(binder, node, settings))
-    function, has_frame = _function(binder, name, arguments, kept, is_distinct)
+    function, has_frame = _function(binder, name, arguments, kept, is_distinct, ignores_nulls)
     if has_frame:
         settings |= _frame(binder, node, settings)
     found: Expr = function.over(**settings)
-    if "exclude" in settings:
+    if ignores_nulls or "exclude" in settings:
         # what has no such frame is said where it stands
         binder.type_of(found)
     return found
 
 
 def _function(
-    binder: Binder, name: str, arguments: Sequence[Expr], kept: Expr | None, is_distinct: bool
+    binder: Binder,
+    name: str,
+    arguments: Sequence[Expr],
+    kept: Expr | None,
+    is_distinct: bool,
+    ignores_nulls: bool,
 ) -> tuple[Any, bool]:
     """Return a function, and whether it looks at a frame of its partition."""
+    if ignores_nulls and name not in (*_VALUES, *_SHIFTS, "nth_value"):
+        raise NotYetSupportedError(
+            f"{name}() with IGNORE NULLS (there are first_value, last_value, nth_value, lag, lead)"
+        )
     if name in AGGREGATE_NAMES and name not in _VALUES:
         found = aggregate(binder, AggregateCall(name, arguments, kept, is_distinct))
         return Aggregate(found.expression), True
@@ -128,11 +131,12 @@ def _function(
         distance = whole_constant(arguments[1], f"the distance of {name.upper()}") if len(arguments) > 1 else 1
         if distance < 0:
             name, distance = ("lead" if name == "lag" else "lag"), -distance
-        return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
+        return _SHIFTS[name](arguments[0], distance, *arguments[2:3], ignore_nulls=ignores_nulls), False
     if name == "nth_value":
-        return nth_value(arguments[0], whole_constant(arguments[1], "the number of NTH_VALUE")), True
+        place = whole_constant(arguments[1], "the number of NTH_VALUE")
+        return nth_value(arguments[0], place, ignore_nulls=ignores_nulls), True
     if name in _VALUES:
-        return _VALUES[name](arguments[0]), True
+        return _VALUES[name](arguments[0], ignore_nulls=ignores_nulls), True
     raise PlanError(f"no function {name} over a window")
 
 
@@ -240,32 +244,3 @@ def _bound(binder: Binder, bound: Any, side: Any, kind: str) -> Any:
     if number < 0:
         raise PlanError("a bound of a frame is negative; write PRECEDING or FOLLOWING")
     return -number if is_before else number
-
-
-def _passing_nulls(
-    binder: Binder, name: str, arguments: Sequence[Expr], settings: dict[str, Any], frame: dict[str, Any]
-) -> Expr:
-    """Return the value of a row that has one."""
-    if name not in (*_VALUES, *_SHIFTS):
-        raise NotYetSupportedError(f"{name}() with IGNORE NULLS (there are first_value, last_value, lag, lead)")
-    value, others = arguments[0], arguments[1:]
-    if name in _SHIFTS and others and not (is_constant(others[0]) and scalar_of(others[0]).as_py() == 1):
-        raise NotYetSupportedError(f"{name}() with IGNORE NULLS of more than one row")
-    value_type = binder.type_of(value)
-    if not can_pair(_ROW, value_type):
-        raise NotYetSupportedError(f"IGNORE NULLS of {value_type}")
-    row = col(binder.frame.with_column(row_number().over(**settings), "row"))
-    pair = Expr(Call("ordered_pair", (row.expression, value.expression), {"inverted": False}))
-    if name in _SHIFTS:
-        rows = (None, -1) if name == "lag" else (1, None)
-        settings, frame = {"partition_by": settings["partition_by"], "order_by": [row]}, {"rows": rows}
-    is_last = name in ("last_value", "last", "lag")
-    found = (max_ if is_last else min_)(pair).over(**settings, **frame)
-    taken = found.call("paired_value", arrow_scalar(None, value_type), head=head_of(_ROW))
-    return taken if len(others) < 2 else _or_default(taken, others[1])
-
-
-def _or_default(value: Expr, default: Expr) -> Expr:
-    from engine.column_expressions.row_functions import coalesce
-
-    return coalesce(value, default)

@@ -9,6 +9,7 @@ block_bounds      where partitions, peers and frames of a block's rows begin and
 group_bounds      kernel: groups of equal keys
 range_bound       kernel: frames by distances in the order key's values
 rank_kernels      kernels: rankings, bounds by rows, places of single values
+running_kernels   kernels: values that follow from those of the row before
 calls             functions at work: what they wait for, their results, the rows they still need
 row_values        a column's values at other rows
 frame_aggregates  aggregates over frames that only move forward

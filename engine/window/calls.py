@@ -8,6 +8,7 @@ Of a range of a partition, ``rows_before`` is what lies in front of it: rankings
 
     Ranking        from bounds alone                          row_number rank dense_rank percent_rank cume_dist ntile
     Shift          the value at row - n, row + n              lag lead
+    RunningValue   from the value of the row before           running_product ewm_mean
     FrameValue     the value at a row of the frame            first_value last_value nth_value
     FrameRows      the size of the frame                      count_all
     FrameGroup     aggregates of one frame, side by side: they share the blocks that rows enter and leave from
@@ -28,6 +29,7 @@ from engine.records.plain_scalars import scalar_of
 from engine.window import rank_kernels
 from engine.window.functions import from_kernel
 from engine.window.row_values import RowValues
+from engine.window.running_kernels import Running
 
 if TYPE_CHECKING:
     from engine.graph.window import WindowCall, WindowFrame
@@ -110,6 +112,26 @@ class Shift:
     def keep_from(self, next_row: int) -> int:
         """Return the row that a lag of the next one asks for."""
         return min(next_row, max(self._partition, next_row + self._offset))
+
+
+class RunningValue:
+    """A value that follows from that of the row before."""
+
+    def __init__(self, call: WindowCall, column: int) -> None:
+        self._column = column
+        self._running = Running(call.factor, call.count)
+
+    def is_ready(self, _bounds: BlockBounds) -> bool:
+        """All that it needs has come."""
+        return True
+
+    def results(self, block: RowBlock, bounds: BlockBounds) -> pa.Array:
+        """Return the column of results."""
+        return self._running.of(block, self._column, bounds.starts())
+
+    def keep_from(self, next_row: int) -> int:
+        """No row is asked for again."""
+        return next_row
 
 
 class FrameValue:

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS
+from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, RUNNING_FUNCTIONS, SHIFT_FUNCTIONS
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.window.block_bounds import BlockBounds, OrderColumn, keys_of
 from engine.window.block_queue import BlockQueue
-from engine.window.calls import FrameGroup, FrameRows, FrameValue, Ranking, Shift
+from engine.window.calls import FrameGroup, FrameRows, FrameValue, Ranking, RunningValue, Shift
 from engine.window.frame_aggregates import FrameAggregate
 from engine.window.functions import kernel_type, result_type, to_kernel
 from engine.window.key_levels import KeyLevels
@@ -62,7 +62,7 @@ class WindowEvaluator:
         self._queue = BlockQueue(self._prepare, budget_bytes, space, force_spill=force_spill)
         self._levels = KeyLevels(keys_of(partition_by, order_by))
         self._bounds = BlockBounds(len(partition_by), self._order_column(order_by, calls), self._queue)
-        self._calls: list[tuple[int, Ranking | Shift | FrameValue | FrameRows]] = []
+        self._calls: list[tuple[int, Ranking | Shift | FrameValue | FrameRows | RunningValue]] = []
         self._groups: dict[tuple[WindowFrame, int], FrameGroup] = {}
         fields = list(self._schema)
         for index, call in enumerate(calls):
@@ -102,6 +102,9 @@ class WindowEvaluator:
             self._calls.append((index, Ranking(call)))
         elif call.function == "count_all":
             self._calls.append((index, FrameRows(call)))
+        elif call.function in RUNNING_FUNCTIONS:
+            assert call.argument is not None, "it has an argument"
+            self._calls.append((index, RunningValue(call, self._column(call.argument, pa.float64()))))
         elif call.function in SHIFT_FUNCTIONS or call.function in FRAME_VALUE_FUNCTIONS:
             assert call.argument is not None, "it has an argument"
             column = self._schema.get_field_index(call.argument)

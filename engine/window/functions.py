@@ -3,6 +3,7 @@
     function                                       argument             result
     row_number rank dense_rank ntile               none                 int64
     percent_rank cume_dist                         none                 float64
+    running_product ewm_mean                       float64              float64
     lag lead first_value last_value nth_value      any type T           T
     count_all                                      none                 int64
     count                                          any type             int64
@@ -27,7 +28,7 @@ from pyarrow import types
 
 from engine.accumulators.aggregate_functions import sum_type, takes_numbers
 from engine.errors import DataError, NotYetSupportedError, SchemaError
-from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS
+from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, RUNNING_FUNCTIONS, SHIFT_FUNCTIONS
 from engine.records.arrow_functions import pc
 from engine.records.key_types import key_remedy
 from engine.records.plain_types import plain_type
@@ -51,6 +52,8 @@ def result_type(function: str, argument_type: pa.DataType | None) -> pa.DataType
     data_type = plain_type(argument_type)
     if function in SHIFT_FUNCTIONS or function in FRAME_VALUE_FUNCTIONS:
         return data_type
+    if function in RUNNING_FUNCTIONS:
+        return pa.float64()
     if function not in AGGREGATES:
         raise NotYetSupportedError(f"{function} over a window")
     if types.is_decimal256(data_type):

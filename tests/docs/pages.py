@@ -20,6 +20,7 @@ PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.m
 GENERATED = {
     FOLDER / name
     for name in (
+        "coming-from/traps.md",
         "reference/api.md",
         "reference/cli.md",
         "reference/configuration.md",

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import engine
+import engine.selectors as cs
 from engine import DataSet, Environment
 from engine.api.grouped_by import GroupedBy
 
@@ -23,7 +24,12 @@ SHOWN = "explode unnest pivot unpivot head tail with_row_index sample drop_nulls
 @pytest.fixture(scope="module")
 def names():
     with Environment(config={"parallelism.default": 1}) as environment:
-        helpers = {"rows": lambda columns: environment.from_arrow(pa.table(columns)), "env": environment, "pa": pa}
+        helpers = {
+            "rows": lambda columns: environment.from_arrow(pa.table(columns)),
+            "env": environment,
+            "pa": pa,
+            "cs": cs,
+        }
         yield {name: getattr(engine, name) for name in engine.__all__} | helpers
 
 

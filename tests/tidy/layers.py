@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("aggregate",),
     ("optimizer", "taskexecutor", "jobmaster", "resourcemanager", "client"),
     ("sources", "lowering", "column_expressions", "dialects"),
-    ("outputs", "lineage"),
+    ("outputs", "lineage", "selectors"),
     ("dispatcher", "api", "rest"),
     ("spark", "sql_values"),
     ("sql",),

@@ -1,0 +1,301 @@
+"""Groups of rows by time: windows that begin at regular times, spans that end at each row, rows at regular times.
+
+    group_by_dynamic("at", "1 hour").agg(n=count())                 [10:00, 11:00), [11:00, 12:00), ...
+    group_by_dynamic("at", "1 hour", "2 hours")                     windows that overlap: a row is in two of them
+    rolling("at", "7 days", by="shop").agg(mean=avg("x"))           a row for each: of the seven days up to it
+    upsample("at", "1 hour")                                        rows in between, with nulls
+
+    dynamic    the starts of a row's windows are computed, exploded where there are several, and grouped by
+    rolling    aggregates over frames of ``range=``
+    upsample   the times between first and last of each group, and a left join
+
+The times are dates, timestamps or whole numbers.
+
+Held by: tests/integration/test_time_groups.py
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+
+import pyarrow as pa
+from pyarrow import types
+
+from engine.api.looking_calls import LookingCalls
+from engine.api.other_options import with_other_options
+from engine.column_expressions.expression import Expr
+from engine.column_expressions.named_columns import column_name
+from engine.errors import NotYetSupportedError, SchemaError
+
+#: type of the data set
+D = TypeVar("D", bound="TimeCalls")
+
+_MONTHS: Final = {"mo": 1, "month": 1, "q": 3, "quarter": 3, "y": 12, "year": 12}
+_CALENDAR: Final = re.compile(r"\s*(\d+)\s*(mo|q|y|months?|quarters?|years?)\s*")
+_UNIT_OF_MONTHS: Final = {1: "month", 3: "quarter", 12: "year"}
+_CLOSED: Final = ("left", "right", "both", "none")
+#: days from the epoch, a Thursday, to a Monday
+_MONDAY: Final = 4
+_TICKS_OF_HOUR: Final = {"s": 3600, "ms": 3600 * 10**3, "us": 3600 * 10**6, "ns": 3600 * 10**9}
+
+
+class Span(NamedTuple):
+    """A length of time: months of the calendar, or ticks of the column's type."""
+
+    months: int
+    ticks: int
+    is_weeks: bool = False
+
+
+class Axis:
+    """A column of times, whose values are counted in ticks of its type."""
+
+    def __init__(self, data: LookingCalls, column: Any, what: str) -> None:
+        self.name = column_name(column, what)
+        (self.name,) = data._names(self.name, what)
+        self.type = data.schema.field(self.name).type
+        self._what = what
+        if not (types.is_timestamp(self.type) or types.is_date32(self.type) or types.is_integer(self.type)):
+            raise SchemaError(f"{what}: {self.name!r} is {self.type}; it takes dates, timestamps and whole numbers")
+
+    @property
+    def zone(self) -> str | None:
+        """Time zone of the column."""
+        return self.type.tz if types.is_timestamp(self.type) else None
+
+    @property
+    def day(self) -> int:
+        """Ticks of a day."""
+        return 24 * _TICKS_OF_HOUR[self.type.unit] if types.is_timestamp(self.type) else 1
+
+    def span(self, value: Any, option: str, *, may_be_negative: bool = False) -> Span:
+        """Return a length of time as it is written: a number, a ``timedelta``, "90 min", "1 month"."""
+        from engine.column_expressions.windows import plain_distance
+        from engine.lowering.window_distances import distance
+
+        text = f"{self._what} {option}={value!r}"
+        found = _CALENDAR.fullmatch(value.lower()) if isinstance(value, str) else None
+        if found is not None and not types.is_integer(self.type):
+            word = found[2] if found[2] in _MONTHS else found[2].removesuffix("s")
+            span = Span(int(found[1]) * _MONTHS[word], 0)
+        else:
+            plain = plain_distance(value, text)
+            if plain is None:
+                raise SchemaError(f"{text}: a length such as '1 hour', '7 days', '1 month'")
+            is_weeks = isinstance(plain, str) and re.fullmatch(r"\s*1\s*w(eeks?)?\s*", plain.lower()) is not None
+            span = Span(0, int(distance(plain, self.type, text)), is_weeks)
+        if not may_be_negative and span.months <= 0 and span.ticks <= 0:
+            raise SchemaError(f"{text}: a length above zero")
+        return span
+
+    def ticks(self, value: Expr) -> Expr:
+        """Return times as numbers of ticks."""
+        if types.is_date32(self.type):
+            return value.cast(pa.int32()).cast(pa.int64())
+        return value.cast(pa.int64())
+
+    def time(self, ticks: Expr) -> Expr:
+        """Return times of numbers of ticks."""
+        return ticks.cast(pa.int32()).cast(self.type) if types.is_date32(self.type) else ticks.cast(self.type)
+
+    def moved(self, value: Expr, span: Span, times: int) -> Expr:
+        """Return times so many spans later."""
+        if not times:
+            return value
+        if span.months:
+            return value.dt.add(months=span.months * times)
+        return self.time(self.ticks(value) + span.ticks * times)
+
+    def begin(self, value: Expr, every: Span, offset: int) -> Expr:
+        """Return the beginning of the regular span in which a time lies."""
+        if every.months:
+            unit = _UNIT_OF_MONTHS.get(every.months)
+            if unit is None or offset:
+                raise NotYetSupportedError(f"{self._what}: windows of {every.months} months, or with an offset")
+            return value.dt.truncate(unit)
+        if self.zone is not None:
+            return self._begin_in_zone(value, every, offset)
+        origin = offset + (_MONDAY * self.day if every.is_weeks else 0)
+        ticks = self.ticks(value)
+        return self.time((ticks - origin) // every.ticks * every.ticks + origin)
+
+    def _begin_in_zone(self, value: Expr, every: Span, offset: int) -> Expr:
+        """Return the beginning by the clocks of the zone."""
+        if not offset and (every.is_weeks or every.ticks == self.day):
+            return value.dt.truncate("week" if every.is_weeks else "day")
+        if _TICKS_OF_HOUR[self.type.unit] % every.ticks:
+            raise NotYetSupportedError(
+                f"{self._what}: windows in the zone {self.zone} that are no part of an hour, no day, week, month, "
+                "quarter or year, since clocks change; .dt.with_timezone(None) gives the times of the clocks"
+            )
+        local = value.dt.with_timezone(None).cast(pa.int64())
+        return self.time(self.ticks(value) - (local - offset - (local - offset) // every.ticks * every.ticks))
+
+    def bound(self, ticks: int) -> int | str:
+        """Return a distance as frames of ``range=`` take it."""
+        if types.is_integer(self.type):
+            return ticks
+        return f"{ticks} days" if types.is_date32(self.type) else f"{ticks} {self.type.unit}"
+
+
+class DynamicGroups(Generic[D]):
+    """Windows that begin at regular times, of each group of rows."""
+
+    def __init__(
+        self, data: D, axis: Axis, spans: tuple[Span, Span, int], by: list[str], ends: tuple[str, str]
+    ) -> None:
+        self._data, self._axis, self._by = data, axis, by
+        self._every, self._period, self._offset = spans
+        self._closed, self._label = ends
+
+    def agg(self, *aggregates: Any, **named: Any) -> D:
+        """Return a row for each window that has rows: keys, the window's time, and aggregates by their names."""
+        from engine.column_expressions.expressions import col
+
+        axis, data = self._axis, self._data
+        held, label = data._free("start"), data._free("window")
+        at = col(axis.name)
+        known = at.require(at.is_not_null(), f"group_by_dynamic: {axis.name!r} is null in a row; drop_nulls first")
+        begin = axis.begin(known, self._every, self._offset)
+        if self._closed == "left" and self._period == self._every:
+            data = data.with_columns(**{held: begin})
+        else:
+            data = self._in_several(data, begin, held)
+        time = col(held) if self._label == "left" else axis.moved(col(held), self._period, 1)
+        found = data.with_columns(**{label: time}).drop(held).group_by(*self._by, label).agg(*aggregates, **named)
+        return found.rename({label: axis.name})
+
+    def _in_several(self, data: D, begin: Expr, held: str) -> D:
+        """Return rows as often as there are windows that have them, with the beginning of each."""
+        from engine.column_expressions.expressions import array, col
+
+        axis, every, period = self._axis, self._every, self._period
+        if every.months:
+            if period != every:
+                raise NotYetSupportedError("group_by_dynamic: windows of months that overlap, or have gaps")
+            before = 1
+        else:
+            before = -(-period.ticks // every.ticks)
+        starts = array(*(axis.moved(begin, every, -number) for number in range(before + 1)))
+        data = data.with_columns(**{held: starts}).explode(held, keep_empty=False)
+        at, start = col(axis.name), col(held)
+        end = axis.moved(start, period, 1)
+        is_behind = at >= start if self._closed in ("left", "both") else at > start
+        is_before = at <= end if self._closed in ("right", "both") else at < end
+        return data.filter(is_behind & is_before)
+
+
+class RollingGroups(Generic[D]):
+    """The spans of time that end at each row, of each group of rows."""
+
+    def __init__(self, data: D, axis: Axis, bounds: tuple[int, int], by: list[str]) -> None:
+        self._data, self._axis, self._bounds, self._by = data, axis, bounds, by
+
+    def agg(self, *aggregates: Any, **named: Any) -> D:
+        """Return a row for each row: its keys, its time, and the aggregates of the rows in its span."""
+        from engine.api.grouped_by import group_outputs
+        from engine.column_expressions.aggregates import Aggregate
+
+        axis = self._axis
+        outputs = group_outputs([*self._by, axis.name], aggregates, named, self._data.schema)
+        first, last = (axis.bound(each) for each in self._bounds)
+        over = {
+            one.name: Aggregate(one.expression).over(self._by or None, order_by=axis.name, range=(first, last))
+            for one in outputs
+        }
+        return self._data.select(*self._by, axis.name, **over)
+
+
+@with_other_options
+class TimeCalls(LookingCalls):
+    """Base of DataSet with groups by time."""
+
+    def group_by_dynamic(
+        self,
+        index: Any,
+        every: Any,
+        period: Any = None,
+        offset: Any = None,
+        by: Any = None,
+        closed: str = "left",
+        label: str = "left",
+    ) -> DynamicGroups[Self]:
+        """Return windows of time, one each ``every``, for ``agg``; those without rows are left out.
+
+        ``every`` and ``period`` (the length of a window, ``every`` by default) are lengths such as "15 min", "1 day",
+        "1 week" (from Monday), "1 month", "1 quarter", "1 year", a ``timedelta``, or a number for a column of whole
+        numbers. Windows begin at multiples of ``every`` since 1970, ``offset`` later. ``closed``: which ends belong to
+        a window, "left", "right", "both" or "none". ``label``: the time that stands for it, "left" or "right". ``by``:
+        further keys. Of a zone, days and longer windows are those of its clocks.
+
+        >>> data = rows({"n": [1, 4, 12], "x": [1, 2, 3]})
+        >>> data.group_by_dynamic("n", 10).agg(total=sum_("x")).sort("n").collect()
+        [Row(n=0, total=3), Row(n=10, total=3)]
+        """
+        axis = Axis(self, index, "group_by_dynamic")
+        lengths = axis.span(every, "every")
+        whole = lengths if period is None else axis.span(period, "period")
+        if bool(whole.months) != bool(lengths.months):
+            raise SchemaError("group_by_dynamic: every= and period= are both of the calendar's months, or neither")
+        shift = Span(0, 0) if offset is None else axis.span(offset, "offset", may_be_negative=True)
+        if shift.months:
+            raise SchemaError(f"group_by_dynamic offset={offset!r}: a length of time, no months")
+        keys = [] if by is None else self._names(by, "group_by_dynamic by")
+        ends = _one_of(closed, "closed", _CLOSED), _one_of(label, "label", ("left", "right"))
+        return DynamicGroups(self, axis, (lengths, whole._replace(is_weeks=lengths.is_weeks), shift.ticks), keys, ends)
+
+    def rolling(
+        self, index: Any, period: Any, offset: Any = None, by: Any = None, closed: str = "right"
+    ) -> RollingGroups[Self]:
+        """Return the rows of a span of time up to each row, for ``agg``: (time - period, time].
+
+        ``closed``: which ends belong to the span, "left", "right", "both" or "none". ``offset``: where it begins,
+        counted from the row's time; ``-period`` by default. ``by``: keys that must be equal. Rows at the same time are
+        all within.
+
+        >>> data = rows({"n": [1, 4, 12], "x": [1, 2, 3]})
+        >>> data.rolling("n", 5).agg(total=sum_("x")).sort("n").collect()
+        [Row(n=1, total=1), Row(n=4, total=3), Row(n=12, total=3)]
+        """
+        axis = Axis(self, index, "rolling")
+        length = axis.span(period, "period")
+        if length.months:
+            raise SchemaError(f"rolling period={period!r}: months have no one length; write days")
+        begin = -length.ticks if offset is None else axis.span(offset, "offset", may_be_negative=True).ticks
+        keep = _one_of(closed, "closed", _CLOSED)
+        first = begin if keep in ("left", "both") else begin + 1
+        last = begin + length.ticks - (0 if keep in ("right", "both") else 1)
+        if first > last:
+            raise SchemaError(f"rolling period={period!r}, closed={closed!r}: no time lies within")
+        return RollingGroups(self, axis, (first, last), [] if by is None else self._names(by, "rolling by"))
+
+    def upsample(self, index: Any, every: Any, by: Any = None) -> Self:
+        """Return rows at each ``every`` from the first time to the last, nulls where there was none, in no order.
+
+        ``every`` is a length of elapsed time, "15 min", or a number for a column of whole numbers. ``by``: keys, each
+        with its own first and last time. Rows at other times are left out. ``forward_fill`` fills the gaps.
+
+        >>> rows({"n": [1, 3], "x": [5, 7]}).upsample("n", 1).sort("n").to_dicts()
+        [{'n': 1, 'x': 5}, {'n': 2, 'x': None}, {'n': 3, 'x': 7}]
+        """
+        from engine.column_expressions.aggregates import max_, min_
+        from engine.column_expressions.expressions import col, lit
+
+        axis = Axis(self, index, "upsample")
+        step = axis.span(every, "every")
+        if step.months:
+            raise NotYetSupportedError(f"upsample every={every!r}: steps of months")
+        keys = [] if by is None else self._names(by, "upsample by")
+        first, last, place, held = (self._free(each) for each in ("first", "last", "place", "held"))
+        ends = self.group_by(*keys).agg(**{first: min_(axis.name), last: max_(axis.name)}).drop_nulls(first)
+        steps = (axis.ticks(col(last)) - axis.ticks(col(first))) // step.ticks
+        places = ends.with_columns(**{held: lit(",").str.repeat(steps).str.split(",")}).explode(held, place)
+        times = places.select(*keys, axis.time(axis.ticks(col(first)) + col(place) * step.ticks).alias(axis.name))
+        return times.join(self, on=[*keys, axis.name], how="left", null_safe=True).select(*self.schema.names)
+
+
+def _one_of(value: Any, option: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise SchemaError(f"{option}={value!r}: choose one of {', '.join(choices)}")
+    return str(value)

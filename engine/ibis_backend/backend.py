@@ -13,7 +13,8 @@ Held by: tests/ibis_backend/test_backend.py
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,15 +29,15 @@ from ibis.backends import DirectPyArrowExampleLoader, HasCurrentCatalog, HasCurr
 from ibis.backends.sql import SQLBackend
 from ibis.expr.operations.udf import InputType
 from ibis.formats.pandas import PandasData
-from ibis.formats.pyarrow import PyArrowSchema, PyArrowType
+from ibis.formats.pyarrow import PyArrowData, PyArrowSchema, PyArrowType
 from ibis.util import gen_name, normalize_filenames
 
 from engine import __version__
 from engine.column_expressions.udfs import udf
-from engine.errors import EngineError, PlanError
+from engine.errors import PlanError
 from engine.ibis_backend.compiler import compiler
 from engine.statements import statements as kinds
-from engine.statements.information_schema import Table, listed_tables
+from engine.statements.information_schema import listed_tables
 from engine.statements.session import StatementSession
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ _CATALOG, _DATABASE = "drey", "main"
 _FUNCTIONS = {InputType.PYTHON: "scalar", InputType.PYARROW: "arrow", InputType.PANDAS: "pandas"}
 
 
-class Backend(
-    SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatabase, NoUrl, DirectPyArrowExampleLoader
-):
+class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatabase, NoUrl, DirectPyArrowExampleLoader):
     """A connection."""
 
     name = "drey"
@@ -120,9 +119,9 @@ class Backend(
         return self._filter_with_like(sorted(found | {_DATABASE} if catalog == _CATALOG else found), like)
 
     def list_tables(self, *, like: str | None = None, database: tuple[str, str] | str | None = None) -> list[str]:
-        """Return the names of a database's tables."""
-        place = self._place(database)
-        found = [one.name for one in listed_tables(self.environment) if (one.catalog, one.schema) == place]
+        """Return the names of a database's tables; those that Ibis gives to its tables in memory are left out."""
+        place, own = self._place(database), {one.name for one in self._memtables}
+        found = [one.name for one in listed_tables(self.environment) if one[:2] == place and one.name not in own]
         return self._filter_with_like(found, like)
 
     def get_schema(self, table_name: str, *, catalog: str | None = None, database: str | None = None) -> sch.Schema:
@@ -150,8 +149,10 @@ class Backend(
         """Run a statement: return the data set of a query, the job of a change, None for one that took none."""
         text = query if isinstance(query, str) else query.sql(dialect=self.dialect)
         self._log(text)
-        (one,) = kinds.split(text)
-        statement = kinds.statement(one)
+        found = kinds.split(text)
+        if len(found) != 1:
+            raise PlanError(f"raw_sql runs one statement, and this text has {len(found)}")
+        statement = kinds.statement(found[0])
         rows = self._session.rows(statement)
         return self._session.change(statement) if rows is None else rows
 
@@ -176,7 +177,7 @@ class Backend(
         self._run_pre_execute_hooks(expr)
         table = expr.as_table()
         data = self.environment.sql(self.compile(table, params=params, limit=limit))
-        schema = table.schema().to_pyarrow()
+        schema = _types(table.schema().to_pyarrow(), data.schema)
 
         def batches() -> Iterator[pa.RecordBatch]:
             with data.to_batches() as stream:
@@ -191,7 +192,7 @@ class Backend(
         self._run_pre_execute_hooks(expr)
         table = expr.as_table()
         found = self.environment.sql(self.compile(table, params=params, limit=limit)).to_arrow()
-        schema = table.schema().to_pyarrow()
+        schema = _types(table.schema().to_pyarrow(), found.schema)
         return pa.Table.from_batches([_fitting(batch, schema) for batch in found.to_batches()], schema)
 
     def to_pyarrow(
@@ -204,7 +205,7 @@ class Backend(
         **_: Any,
     ) -> Any:
         """Return the rows of an expression as a table of Arrow, a column or a scalar."""
-        return expr.__pyarrow_result__(self._table_of(expr, params, limit))
+        return expr.__pyarrow_result__(self._table_of(expr, params, limit), data_mapper=_Rows)
 
     def execute(
         self,
@@ -220,9 +221,7 @@ class Backend(
 
         table = self._table_of(expr, params, limit)
         columns = {
-            name: column.to_pylist()
-            if pa.types.is_nested(column.type) or column.null_count
-            else column.to_pandas()
+            name: column.to_pylist() if pa.types.is_nested(column.type) or column.null_count else column.to_pandas()
             for name, column in zip(table.column_names, table.columns, strict=True)
         }
         frame = PandasData.convert_table(pd.DataFrame(columns), expr.as_table().schema())
@@ -232,15 +231,8 @@ class Backend(
 
     def _register_in_memory_table(self, op: ops.InMemoryTable) -> None:
         self.environment.register(op.name, self.environment.from_arrow(op.data.to_pyarrow(op.schema)))
-
-    def _make_memtable_finalizer(self, name: str) -> Callable[..., None]:
-        environment = self.environment
-
-        def forget() -> None:
-            if name in environment.tables:
-                environment.unregister(name)
-
-        return forget
+        # Ibis itself would keep it until the process ends.
+        weakref.finalize(op, _forget, self.environment, op.name).atexit = False
 
     def create_view(
         self, name: str, /, obj: ir.Table, *, database: str | None = None, overwrite: bool = False
@@ -277,9 +269,34 @@ class Backend(
             rows = types.to_pyarrow().empty_table()
             self.environment.register(name, self.environment.from_arrow(rows))
             return self.table(name)
-        expr = obj if isinstance(obj, ir.Table) else ibis.memtable(obj, schema=types)
-        self._store(name, expr if types is None else expr.cast(dict(types)))
+        with self._rows_of(obj, types) as expr:
+            self._store(name, expr if types is None else expr.cast(dict(types)))
         return self.table(name)
+
+    @contextlib.contextmanager
+    def _rows_of(self, obj: Any, types: sch.Schema | None = None) -> Iterator[ir.Table]:
+        """Give the rows of an object as a table; those of a reader or a data set of pyarrow are not held at once."""
+        if hasattr(obj, "scanner"):
+            obj = obj.scanner().to_reader()
+        if isinstance(obj, pa.RecordBatchReader):
+            name = gen_name("reader")
+            self.environment.register(name, self.environment.from_arrow(obj))
+            yield self.table(name)
+            self.environment.unregister(name)
+        else:
+            yield obj if isinstance(obj, ir.Table) else ibis.memtable(obj, schema=types)
+
+    def rename_table(self, old_name: str, new_name: str) -> None:
+        """Give a table another name."""
+        self._check_is_free(new_name, overwrite=False)
+        data = self._registered(old_name)
+        self.environment.register(new_name, data)
+        self.environment.unregister(old_name)
+
+    def _registered(self, name: str) -> DataSet:
+        if name not in self.environment.tables:
+            raise com.TableNotFound(name)
+        return self.environment.tables[name]
 
     def _store(self, name: str, expr: ir.Table) -> None:
         self._run_pre_execute_hooks(expr)
@@ -292,9 +309,7 @@ class Backend(
     def _create_cached_table(self, name: str, expr: ir.Table) -> ir.Table:
         return self.create_table(name, expr, schema=expr.schema())
 
-    def drop_table(
-        self, name: str, /, *, database: tuple[str, str] | str | None = None, force: bool = False
-    ) -> None:
+    def drop_table(self, name: str, /, *, database: tuple[str, str] | str | None = None, force: bool = False) -> None:
         """Give a name up."""
         self._own_name(name, database, "drop_table")
         if name in self.environment.tables:
@@ -310,9 +325,7 @@ class Backend(
         rows = self.table(name).schema().to_pyarrow().empty_table()
         self.environment.register(name, self.environment.from_arrow(rows))
 
-    def insert(
-        self, name: str, /, obj: Any, *, database: str | None = None, overwrite: bool = False
-    ) -> None:
+    def insert(self, name: str, /, obj: Any, *, database: str | None = None, overwrite: bool = False) -> None:
         """Add rows to a table, which is written again with them; columns go by name, else by place."""
         self._own_name(name, database, "insert")
         table = self.table(name)
@@ -359,9 +372,39 @@ class Backend(
             self.environment.register_function(type(node).__name__, made)
 
 
+def _forget(environment: Environment, name: str) -> None:
+    if name in environment.tables:
+        environment.unregister(name)
+
+
 def _paths(paths: Any) -> Any:
     found = normalize_filenames(paths)
     return found[0] if len(found) == 1 else found
+
+
+class _Rows(PyArrowData):
+    """Rows that have their types already, durations with all of their digits."""
+
+    @classmethod
+    def convert_table(cls, table: pa.Table, _schema: sch.Schema) -> pa.Table:
+        """Return a table."""
+        return table
+
+    @classmethod
+    def convert_column(cls, column: Any, _dtype: Any) -> Any:
+        """Return a column."""
+        return column
+
+    @classmethod
+    def convert_scalar(cls, scalar: pa.Scalar, _dtype: Any) -> pa.Scalar:
+        """Return a scalar."""
+        return scalar
+
+
+def _types(expected: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """Return the types of rows: those that Ibis expects, but durations as exact as they are."""
+    fields = zip(expected, found, strict=True)
+    return pa.schema([one.with_type(own.type) if pa.types.is_duration(own.type) else one for one, own in fields])
 
 
 def _fitting(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -49,7 +49,7 @@ class DreyType(DuckDBType):
     """Types of Ibis as those of our SQL."""
 
     @classmethod
-    def _from_ibis_JSON(cls, _dtype: dt.JSON) -> sge.DataType:  # noqa: N802
+    def _from_ibis_JSON(cls, _dtype: dt.JSON) -> sge.DataType:
         return _TEXT
 
     _from_ibis_UUID = _from_ibis_INET = _from_ibis_JSON
@@ -66,10 +66,7 @@ class DreyCompiler(DuckDBCompiler):
 
     LOWERED_OPS: ClassVar[dict[Any, Any]] = {ops.StringSlice: lower_stringslice}
     SIMPLE_OPS: ClassVar[dict[Any, str]] = {
-        ops.ArgMax: "max_by",
-        ops.ArgMin: "min_by",
         ops.ArrayDistinct: "list_distinct",
-        ops.ArrayPosition: "list_position",
         ops.ExtractDayOfYear: "dayofyear",
         ops.MapContains: "map_contains",
     }
@@ -84,7 +81,7 @@ class DreyCompiler(DuckDBCompiler):
 
     # values ----------------------------------------------------------------------------------------------------
 
-    def visit_NonNullLiteral(self, op: Any, *, value: Any, dtype: dt.DataType) -> Any:  # noqa: N802
+    def visit_NonNullLiteral(self, op: Any, *, value: Any, dtype: dt.DataType) -> Any:
         """Return a constant, which has the type that it says."""
         if dtype.is_floating() and math.isfinite(value):
             text = repr(float(value))
@@ -107,23 +104,35 @@ class DreyCompiler(DuckDBCompiler):
             return self.cast(self.visit_DefaultLiteral(op, value=value, dtype=dtype), dtype)
         return found
 
-    def visit_Divide(self, _op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_Divide(self, _op: Any, *, left: Any, right: Any) -> Any:
         """Return a quotient with a fraction, of whole numbers too."""
         if _op.left.dtype.is_integer() and _op.right.dtype.is_integer():
             left = self.cast(left, dt.float64)
         return self.binop(sge.Div, left, right)
 
-    def visit_FloorDivide(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
-        """Return the whole number below a quotient."""
-        return self.cast(self.f.floor(self.visit_Divide(op, left=left, right=right)), op.dtype)
+    def visit_FloorDivide(self, op: Any, *, left: Any, right: Any) -> Any:
+        """Return the whole number below a quotient; that of whole numbers is exact."""
+        if op.left.dtype.is_integer() and op.right.dtype.is_integer():
+            past = sge.paren(sge.paren(sge.paren(left) % sge.paren(right) + sge.paren(right)) % sge.paren(right))
+            return self.binop(sge.IntDiv, sge.paren(left) - past, right)
+        return self.cast(self.f.floor(self.binop(sge.Div, left, right)), op.dtype)
 
-    def visit_Cast(self, op: Any, *, arg: Any, to: dt.DataType) -> Any:  # noqa: N802
-        """Return a value as one of another type; a number of seconds becomes a moment."""
+    def visit_Cast(self, op: Any, *, arg: Any, to: dt.DataType) -> Any:
+        """Return a value as one of another type; a moment is a number of seconds since 1970."""
         if to.is_timestamp() and op.arg.dtype.is_numeric():
             return self._moment(arg, 10**6, to)
+        if op.arg.dtype.is_timestamp() and to.is_numeric():
+            seconds = self.f.epoch(arg)
+            return self.cast(self.f.floor(seconds) if to.is_integer() else seconds, to)
         return super().visit_Cast(op, arg=arg, to=to)
 
-    def visit_TimestampFromUNIX(self, op: Any, *, arg: Any, unit: Any) -> Any:  # noqa: N802
+    def visit_TryCast(self, op: Any, *, arg: Any, to: dt.DataType) -> Any:
+        """Return a value as one of another type, NULL where it is none."""
+        if op.arg.dtype.is_timestamp() and to.is_numeric():
+            return self.visit_Cast(op, arg=arg, to=to)
+        return super().visit_TryCast(op, arg=arg, to=to)
+
+    def visit_TimestampFromUNIX(self, op: Any, *, arg: Any, unit: Any) -> Any:
         """Return a moment of its distance from 1970."""
         if unit.short == "ns":
             raise com.UnsupportedOperationError("moments of nanoseconds since 1970")
@@ -134,11 +143,11 @@ class DreyCompiler(DuckDBCompiler):
         found = self.f.anon.make_timestamp(microseconds)
         return self.cast(found, dtype) if dtype.timezone else found
 
-    def visit_ExtractEpochSeconds(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+    def visit_ExtractEpochSeconds(self, op: Any, *, arg: Any) -> Any:
         """Return whole seconds since 1970."""
         return self.cast(self.f.floor(self.f.epoch(self.cast(arg, dt.timestamp))), op.dtype)
 
-    def visit_TimestampFromYMDHMS(  # noqa: N802
+    def visit_TimestampFromYMDHMS(
         self, op: Any, *, year: Any, month: Any, day: Any, hours: Any, minutes: Any, seconds: Any, **_: Any
     ) -> Any:
         """Return a moment of its parts."""
@@ -146,7 +155,7 @@ class DreyCompiler(DuckDBCompiler):
         found = sge.Add(this=midnight, expression=self._of_day(hours, minutes, seconds))
         return self.cast(found, op.dtype) if op.dtype.timezone else found
 
-    def visit_TimeFromHMS(self, _op: Any, *, hours: Any, minutes: Any, seconds: Any) -> Any:  # noqa: N802
+    def visit_TimeFromHMS(self, _op: Any, *, hours: Any, minutes: Any, seconds: Any) -> Any:
         """Return a time of its parts."""
         midnight = self.cast("1970-01-01", dt.timestamp)
         return self.cast(sge.Add(this=midnight, expression=self._of_day(hours, minutes, seconds)), dt.time)
@@ -154,7 +163,7 @@ class DreyCompiler(DuckDBCompiler):
     def _of_day(self, hours: Any, minutes: Any, seconds: Any) -> Any:
         return self.f.anon.to_seconds(sge.paren(hours) * 3600 + sge.paren(minutes) * 60 + sge.paren(seconds))
 
-    def visit_TimestampBucket(self, op: Any, *, arg: Any, interval: Any, offset: Any) -> Any:  # noqa: N802
+    def visit_TimestampBucket(self, op: Any, *, arg: Any, interval: Any, offset: Any) -> Any:
         """Return the beginning of the span of time that a moment is in."""
         steps = [one for one in (op.interval, op.offset) if one is not None]
         if not all(isinstance(one, ops.Literal) and one.dtype.unit.short in _MICROSECONDS for one in steps):
@@ -164,23 +173,31 @@ class DreyCompiler(DuckDBCompiler):
         past = sge.paren(sge.paren(sge.paren(at - begin) % width + width) % width)
         return self.f.anon.make_timestamp(at - past)
 
-    def visit_Kurtosis(self, op: Any, *, arg: Any, where: Any, how: str) -> Any:  # noqa: N802
+    def visit_ArgMin(self, op: Any, *, arg: Any, key: Any, where: Any) -> Any:
+        """Return the value, which may be NULL, where a key is lowest or highest."""
+        cond = key.is_(sg.not_(NULL))
+        order = sge.Ordered(this=key, desc=isinstance(op, ops.ArgMax))
+        return self.agg.first(arg, where=cond if where is None else sg.and_(where, cond), order_by=[order])
+
+    visit_ArgMax = visit_ArgMin
+
+    def visit_Kurtosis(self, op: Any, *, arg: Any, where: Any, how: str) -> Any:
         """Return the kurtosis of a sample."""
         if how != "sample":
             raise com.OperationNotDefinedError("kurtosis(how='pop')")
         return super().visit_Kurtosis(op, arg=arg, where=where, how=how)
 
-    def visit_Correlation(self, op: Any, *, left: Any, right: Any, how: str, where: Any) -> Any:  # noqa: N802
+    def visit_Correlation(self, op: Any, *, left: Any, right: Any, how: str, where: Any) -> Any:
         """Return the correlation, which is the same of a sample."""
         return super().visit_Correlation(op, left=left, right=right, how="pop", where=where)
 
-    def visit_Quantile(self, op: Any, *, arg: Any, quantile: Any, where: Any) -> Any:  # noqa: N802
+    def visit_Quantile(self, op: Any, *, arg: Any, quantile: Any, where: Any) -> Any:
         """Return a quantile of numbers."""
         if not op.arg.dtype.is_numeric():
             raise com.OperationNotDefinedError(f"{type(op).__name__} of {op.arg.dtype}; there are those of numbers")
         return self.agg.quantile_cont(arg, quantile, where=where)
 
-    def visit_MultiQuantile(self, op: Any, *, arg: Any, quantile: Any, where: Any) -> Any:  # noqa: N802
+    def visit_MultiQuantile(self, op: Any, *, arg: Any, quantile: Any, where: Any) -> Any:
         """Return a list of quantiles, a call for each."""
         if not isinstance(op.quantile, ops.Literal):
             raise com.OperationNotDefinedError("MultiQuantile of shares that are no constants")
@@ -192,15 +209,21 @@ class DreyCompiler(DuckDBCompiler):
 
     # lists and maps --------------------------------------------------------------------------------------------
 
-    def visit_Array(self, op: Any, *, exprs: Any) -> Any:  # noqa: N802
+    def visit_Array(self, op: Any, *, exprs: Any) -> Any:
         """Return a list of values, which have one type."""
         return self.cast(self.f.array(*(self.cast(one, op.dtype.value_type) for one in exprs)), op.dtype)
 
-    def visit_ArrayUnion(self, _op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
+    def visit_ArrayPosition(self, _op: Any, *, arg: Any, other: Any) -> Any:
+        """Return the place of a value, 0 where a list has none."""
+        return self.if_(
+            arg.is_(NULL) | other.is_(NULL), NULL, self.f.coalesce(self.f.anon.list_position(arg, other), 0)
+        )
+
+    def visit_ArrayUnion(self, _op: Any, *, left: Any, right: Any) -> Any:
         """Return the different values of two lists."""
         return self.f.list_distinct(self.f.list_concat(left, right))
 
-    def visit_ArraySlice(self, op: Any, *, arg: Any, start: Any, stop: Any) -> Any:  # noqa: N802
+    def visit_ArraySlice(self, op: Any, *, arg: Any, start: Any, stop: Any) -> Any:
         """Return a part of a list; -1 is its last value."""
         return super().visit_ArraySlice(op, arg=arg, start=start, stop=stop) if stop else self._behind(op, arg, start)
 
@@ -208,13 +231,13 @@ class DreyCompiler(DuckDBCompiler):
         begin = 1 if start is None else op.start.value if isinstance(op.start, ops.Literal) else start
         return self.f.list_slice(arg, begin + (begin >= 0) if start is not None else begin, -1)
 
-    def visit_IntegerRange(self, op: Any, *, start: Any, stop: Any, step: Any) -> Any:  # noqa: N802
+    def visit_IntegerRange(self, op: Any, *, start: Any, stop: Any, step: Any) -> Any:
         """Return a list of numbers, which are none for a step of 0."""
         if isinstance(op.step, ops.Literal) and op.step.value == 0:
             return self.cast(self.f.array(), op.dtype)
         return self.f.range(start, stop, step)
 
-    def visit_MapGet(self, op: Any, *, arg: Any, key: Any, default: Any) -> Any:  # noqa: N802
+    def visit_MapGet(self, op: Any, *, arg: Any, key: Any, default: Any) -> Any:
         """Return the value of a key, a default where the map has none."""
         found = self.f.anon.element_at(arg, key)
         if isinstance(op.default, ops.Literal) and op.default.value is None:
@@ -223,7 +246,7 @@ class DreyCompiler(DuckDBCompiler):
 
     # relations -------------------------------------------------------------------------------------------------
 
-    def visit_TableUnnest(  # noqa: N802
+    def visit_TableUnnest(
         self, op: Any, *, parent: Any, column: Any, column_name: str, offset: str | None, keep_empty: bool
     ) -> Any:
         """Return a row for each value of a list."""
@@ -242,23 +265,23 @@ class DreyCompiler(DuckDBCompiler):
         kind = {"join_type": "LEFT", "on": sge.true()} if keep_empty else {"join_type": "CROSS"}
         return sg.select(*columns).from_(parent).join(unnested, **kind)
 
-    def visit_JoinLink(self, op: Any, *, how: str, table: Any, predicates: Any) -> Any:  # noqa: N802
+    def visit_JoinLink(self, op: Any, *, how: str, table: Any, predicates: Any) -> Any:
         """Return a join of a kind that there is."""
         if how in ("any_inner", "any_left", "positional"):
             raise com.OperationNotDefinedError(f"a join of the kind {how}")
         return super().visit_JoinLink(op, how=how, table=table, predicates=predicates)
 
-    def visit_Limit(self, op: Any, *, parent: Any, n: Any, offset: Any) -> Any:  # noqa: N802
+    def visit_Limit(self, op: Any, *, parent: Any, n: Any, offset: Any) -> Any:
         """Return the first rows, whose number is a constant."""
         if not (n is None or isinstance(n, int)) or not isinstance(offset, int):
             raise com.OperationNotDefinedError("Limit of a number that is computed")
         return super().visit_Limit(op, parent=parent, n=n, offset=offset)
 
-    def visit_SQLQueryResult(self, _op: Any, *, query: str, schema: Any, source: Any) -> Any:  # noqa: N802
+    def visit_SQLQueryResult(self, _op: Any, *, query: str, schema: Any, source: Any) -> Any:
         """Return a query that was written by hand."""
         return sg.parse_one(query, read=_Written).subquery(copy=False)
 
-    def visit_SQLStringView(self, _op: Any, *, query: str, parent: Any, schema: Any) -> Any:  # noqa: N802
+    def visit_SQLStringView(self, _op: Any, *, query: str, parent: Any, schema: Any) -> Any:
         """Return a query that was written by hand, of an expression that has a name."""
         return sg.parse_one(query, read=_Written)
 

@@ -25,7 +25,7 @@ STRUCT = pa.struct([("a", pa.float64()), ("b", pa.string()), ("c", pa.int64())])
 
 def alltypes() -> pa.Table:
     """Return functional_alltypes: ten rows a day of two years."""
-    rows, number, first = [], 0, datetime.datetime(2009, 1, 1)
+    rows, number, begin, first = [], 0, 0, datetime.datetime(2009, 1, 1)
     for day in range(730):
         date = first + datetime.timedelta(days=day)
         begin = 0 if date.day == 1 else begin
@@ -63,7 +63,7 @@ def diamonds(count: int = 5000) -> pa.Table:
             "color": some.choices(colours, k=count),
             "clarity": some.choices(clarities, k=count),
             "depth": [round(some.uniform(43, 79), 1) for _ in range(count)],
-            "table": [float(some.randint(43, 95)) for _ in range(count)],
+            "table": [round(some.uniform(43, 95), 1) for _ in range(count)],
             "price": pa.array([some.randint(326, 18823) for _ in range(count)], pa.int64()),
             **{one: [round(some.uniform(0, 10), 2) for _ in range(count)] for one in "xyz"},
         }
@@ -77,11 +77,12 @@ def players() -> tuple[pa.Table, pa.Table]:
     numbers = ["G", "AB", "R", "H", "X2B", "X3B", "HR", "RBI", "SB", "CS", "BB", "SO", "IBB", "HBP", "SH", "SF", "GIDP"]
     batting, awards = [], []
     for name in names:
-        for year in range(start := some.randint(1871, 2005), start + some.randint(1, 12)):
+        for year in range(start := some.randint(1871, 2010), start + some.randint(1, 12)):
             row = {"playerID": name, "yearID": year, "stint": 1, "teamID": some.choice(["BOS", "NYA", "CHN"])}
             row |= {"lgID": some.choice(["AL", "NL"])}
-            batting.append(row | {one: some.choice([None, *range(150)]) for one in numbers})
-            if some.random() < 0.5:
+            row |= {one: some.choice([None, *range(150)]) for one in numbers}
+            batting.append(row | {"G": some.randint(1, 150)})
+            if some.random() < 0.5 and (year >= 1900 or year in (1877, 1878, 1884, 1887, 1888, 1889, 1894)):
                 award = {"playerID": name, "awardID": some.choice(["Gold Glove", "Triple Crown"]), "yearID": year}
                 awards.append(award | {"lgID": row["lgID"], "tie": some.choice([None, "Y"]), "notes": None})
     texts = ("playerID", "teamID", "lgID", "awardID", "tie", "notes")
@@ -120,7 +121,20 @@ def nested() -> dict[str, pa.Table]:
         (1.0, "banana", 2), (2.0, "apple", 3), (3.0, "orange", 4), (None, "banana", 2), (2.0, None, 3), None,
         (3.0, "orange", None),
     ]  # fmt: skip
-    json = ['{"a": [1,2,3,4], "b": 1}', '{"a":null,"b":2}', '{"a":"foo", "c":null}', "null", "[42,47,55]", "[]", '"a"', '""', '"b"', None, "true", "false"]
+    json = [
+        '{"a": [1,2,3,4], "b": 1}',
+        '{"a":null,"b":2}',
+        '{"a":"foo", "c":null}',
+        "null",
+        "[42,47,55]",
+        "[]",
+        '"a"',
+        '""',
+        '"b"',
+        None,
+        "true",
+        "false",
+    ]
     json += ["42", "37.37"]
     maps = [[("a", 1), ("b", 2), ("c", 3)], [("d", 4), ("e", 5), ("f", 6)]]
     return {

@@ -24,7 +24,7 @@ import ibis.expr.operations as ops
 import ibis.expr.schema as sch
 import ibis.expr.types as ir
 import pyarrow as pa
-import sqlglot as sg
+import sqlglot.expressions as sge
 from ibis.backends import DirectPyArrowExampleLoader, HasCurrentCatalog, HasCurrentDatabase, NoUrl, SupportsTempTables
 from ibis.backends.sql import SQLBackend
 from ibis.expr.operations.udf import InputType
@@ -145,7 +145,7 @@ class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatab
 
     # queries ---------------------------------------------------------------------------------------------------
 
-    def raw_sql(self, query: str | sg.Expression, **_: Any) -> DataSet | JobResult | None:
+    def raw_sql(self, query: str | sge.Expr, **_: Any) -> DataSet | JobResult | None:
         """Run a statement: return the data set of a query, the job of a change, None for one that took none."""
         text = query if isinstance(query, str) else query.sql(dialect=self.dialect)
         self._log(text)
@@ -157,7 +157,7 @@ class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatab
         return self._session.change(statement) if rows is None else rows
 
     @contextlib.contextmanager
-    def _safe_raw_sql(self, query: str | sg.Expression, **_: Any) -> Iterator[Any]:
+    def _safe_raw_sql(self, query: str | sge.Expr, **_: Any) -> Iterator[Any]:
         yield self.raw_sql(query)
 
     def _get_schema_using_query(self, query: str) -> sch.Schema:
@@ -217,7 +217,7 @@ class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatab
         **_: Any,
     ) -> Any:
         """Return the rows of an expression as a frame of pandas, a series or a scalar."""
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 
         table = self._table_of(expr, params, limit)
         columns = {
@@ -266,7 +266,7 @@ class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatab
         self._check_is_free(name, overwrite)
         types = None if schema is None else ibis.schema(schema)
         if obj is None:
-            rows = types.to_pyarrow().empty_table()
+            rows = ibis.schema(schema).to_pyarrow().empty_table()
             self.environment.register(name, self.environment.from_arrow(rows))
             return self.table(name)
         with self._rows_of(obj, types) as expr:

@@ -253,6 +253,7 @@ class DreyCompiler(DuckDBCompiler):
         names = [sg.to_identifier(one, quoted=True) for one in ("value", "place")]
         value, place = (sg.column(one, table="unnested", quoted=True) for one in names)
         star = sge.Column(this=STAR, table=sg.to_identifier(parent.alias_or_name, quoted=True))
+        columns: list[Any]
         if column_name in op.parent.schema:
             replaced = sge.Star(replace=[value.as_(column_name, quoted=True)])
             columns = [sge.Column(this=replaced, table=star.args["table"])]
@@ -279,7 +280,8 @@ class DreyCompiler(DuckDBCompiler):
 
     def visit_SQLQueryResult(self, _op: Any, *, query: str, schema: Any, source: Any) -> Any:
         """Return a query that was written by hand."""
-        return sg.parse_one(query, read=_Written).subquery(copy=False)
+        written: Any = sg.parse_one(query, read=_Written)
+        return written.subquery(copy=False)
 
     def visit_SQLStringView(self, _op: Any, *, query: str, parent: Any, schema: Any) -> Any:
         """Return a query that was written by hand, of an expression that has a name."""

@@ -173,7 +173,7 @@ def _in_child(kind: str, path: Path, group: Path) -> JobProfile:
 
 
 def _is_slowed(path: Path) -> bool:
-    """Tell whether the control group of this process slows a file; some file systems answer from memory of their own."""
+    """Tell whether the control group of this process slows a file: some file systems have a cache of their own."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

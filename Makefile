@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test manifests image durations tidy chaos chaos-sql kills soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
+.PHONY: build debug test manifests image durations tidy chaos chaos-sql kills soak torture acceptance coverage mutation asan bench quickstart wheel docs screenshots clean
 
 PYTHON = .venv/bin/python
 # of what setuptools says, warnings
@@ -116,6 +116,10 @@ image:            ## the image of the Dockerfile without Docker, and clusters in
 docs:             ## the documentation as pages, in build/docs; strict: a link that leads nowhere ends it
 	bash -c 'source bin/config.sh && ensure_environment docs'
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(PYTHON) -m mkdocs build --quiet --config-file docs/mkdocs.yml
+
+screenshots:      ## pictures of pages for the documentation, of real runs in a headless Chromium
+	bash -c 'source bin/config.sh && ensure_environment test && ensure_browser'
+	$(PYTHON) -m tests.docs.screenshots
 
 clean:            ## build products (the environment stays)
 	find engine tests \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete

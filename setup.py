@@ -41,7 +41,15 @@ PROFILE_MARK = ROOT / "build" / "profile"
 SAID = ROOT / "build" / "translated.txt"
 #: what a wheel has of the folders beside the packages; nothing that a person has put there
 DELIVERED = {
-    "conf": ("config.yaml", "masters", "workers", "zoo.cfg", "spark-log4j2.properties"),
+    "conf": (
+        *("config.yaml", "masters", "workers", "zoo.cfg", "spark-log4j2.properties", "container.yaml"),
+        *("grafana/drey.json", "prometheus/drey.rules.yaml", "prometheus/prometheus.yaml"),
+        *(f"systemd/drey-{name}.service" for name in ("historyserver", "jobmanager", "taskmanager")),
+        *(f"kubernetes/{name}.yaml" for name in ("drey", "job", "kustomization", "namespace", "zookeeper")),
+        *(f"helm/drey/{name}" for name in ("Chart.yaml", "values.yaml", "values.schema.json")),
+        *(f"helm/drey/templates/{name}" for name in ("NOTES.txt", "_parts.tpl", "application.yaml", "config.yaml")),
+        *(f"helm/drey/templates/{name}.yaml" for name in ("data", "historyserver", "jobmanager", "taskmanager")),
+    ),
     "bin": ("config.sh", "make-certificates.sh"),
 }
 
@@ -128,6 +136,7 @@ class BuildPackages(build_py):
             target = Path(self.build_lib) / "engine" / "delivered" / folder
             target.mkdir(parents=True)
             for name in names:
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / folder / name, target / name)
 
 

@@ -46,6 +46,7 @@ svg rect { fill: var(--soft); stroke: var(--line); stroke-width: 1.5; }
 rect.RUNNING { stroke: var(--going); } rect.FINISHED { stroke: var(--good); } rect.FAILED { stroke: var(--bad); }
 rect.CANCELED, rect.CANCELING { stroke: var(--warn); }
 svg path { fill: none; stroke: var(--quiet); }
+@media (max-width: 640px) { body { padding: 12px; } td, th { padding: 5px 6px; } }
 """.strip()
 
 

@@ -23,8 +23,9 @@ Paths and field names are those of Flink. Every path exists with the prefix `/v1
 `http://localhost:8081`, and describes its API at `/openapi.json`; [the same document](openapi.json) is part of this
 documentation.
 
-`open`: all users of this machine have access; other machines need the cluster's secret, the read token, or a client
-certificate ([security](../operating/security.md)). `signed`: needs a signature with the cluster's secret.
+`open`: all users of this machine have access; other machines need the cluster's secret, the read token (where the role
+is `read`), or a client certificate ([security](../operating/security.md)). `signed`: needs a signature with the
+cluster's secret.
 `signed, or may cancel`: with `web.cancel.enable`, everyone with read access may cancel.
 A [user](../operating/security.md#users) needs the role, or a higher one. An error is
 `{"errors": ["..."]}`; its first line is the root cause.

@@ -1,7 +1,7 @@
 """The API of user scripts: Environment and DataSet; expressions are in ``engine.column_expressions``.
 
 environment.py         Environment: sinks that wait, execute
-  source_calls.py      read_*, from_arrow, from_rows
+  source_calls.py      read_*, from_arrow, from_rows; file_calls.py: read_excel, read_fwf
 data_set.py            DataSet: an immutable handle on a node, and its results; its other calls are in groups:
   calls.py             what every group stands on
   relational_calls.py  select, filter, sort, group_by, joins and the like; join_arguments.py: keys, types and hints

@@ -195,7 +195,8 @@ class DataSet(RowCalls, FunctionalCalls, OutputCalls):
         analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
         bytes, its own time, pages, what it spilled, processor time of its function.
         format: "text", "html", or "json" with analyze. With analyze "html" is the page of the job, whole, which a
-        notebook shows and a file keeps: the cause of the time in one sentence, the plan, attempts over time.
+        notebook shows and a file keeps: the cause of the time in one sentence, the plan, attempts over time. "json" is
+        the profile that this page is made of.
         """
         if format not in ("text", "html", "json"):
             raise PlanError(f"explain(format={format!r}): choose text, html, or json with analyze=True")

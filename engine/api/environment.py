@@ -30,13 +30,13 @@ from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows, warn_of_notes
 from engine.api.cached_rows import above_cached, first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
+from engine.api.file_calls import FileCalls
 from engine.api.kept_jobs import KeptJob, KeptJobs
 from engine.api.kept_statements import KeptStatements
 from engine.api.planning import analyzed_plan, as_files_are_now, explain_plan
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, handed_table, is_sorted, read_parts
-from engine.api.source_calls import SourceCalls
 from engine.api.uncaught_errors import report_uncaught
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_result import JobResult
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 _NUMBERS: Final = itertools.count()
 
 
-class Environment(SourceCalls, HasOtherNames):
+class Environment(FileCalls, HasOtherNames):
     """Sources, settings and declared outputs of a script.
 
     ``collect`` and its siblings may be called in several threads at once; outputs are declared and executed in one.

@@ -145,10 +145,32 @@ class FunctionalCalls(Calls):
         policy = call_policy("flat_map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("flat_map", fn, schema, columns, policy)
 
+    def split_errors(self) -> tuple[Self, Self]:
+        """Return the results of ``on_error="collect"``, and the rows that failed: error, place and input.
+
+        Both are data sets: where one job writes both, the function is called once for each row.
+
+        >>> halves = rows({"x": [4, 0]}).map(lambda x: 8 // x, pa.schema([("y", pa.int64())]), "x", on_error="collect")
+        >>> good, failed = halves.split_errors()
+        >>> good.collect(), failed.select("error_input").collect()
+        ([Row(y=2)], [Row(error_input={'x': 0})])
+        """
+        missing = [name for name in ERROR_COLUMNS if name not in self.schema.names]
+        if missing:
+            raise SchemaError(
+                f"split_errors: there is no column {missing[0]!r}; call it right behind map or flat_map with"
+                " on_error='collect'"
+            )
+        from engine.column_expressions.expressions import col
+
+        data: Any = self
+        failed = col(ERROR_COLUMNS[0]).is_not_null()
+        return data.filter(~failed).drop(*ERROR_COLUMNS), data.filter(failed).select(*ERROR_COLUMNS)
+
     def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> Self:  # noqa: A002
         """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.
 
-        format: "arrow" (pyarrow.RecordBatch), "pandas" (DataFrame) or "numpy" (dict of arrays), in and out.
+        format: "arrow" (pyarrow.RecordBatch), "pandas" or "polars" (DataFrame) or "numpy" (dict of arrays), in and out.
         """
         from engine.functions.batch_formats import FORMATS
 

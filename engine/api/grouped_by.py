@@ -98,21 +98,31 @@ class GroupedBy(HasOtherNames, Generic[D]):
             raise SchemaError("agg: no aggregates; for the different keys alone use select(...).distinct()")
         return self._data._with(lowered(GroupBy(self._said_keys, tuple(outputs)), (self._data._node,)))
 
-    def reduce(self, fn: Any, schema: pa.Schema | None = None) -> D:
+    def reduce(self, fn: Any, schema: pa.Schema | None = None, format: str = "rows") -> D:  # noqa: A002
         """Return the rows that a Python function returns (an iterable) for an iterator over the rows of each group.
 
         The rows have all columns and come on demand: a group may be larger than memory. The function need not read
         them all. Without keys it is called once, with all rows, also when there are none. After a sort, rows of a
         group come in its order. Without a schema and a return type it is first called with the groups of the first
         rows.
+
+        format: "rows", or "pandas", "polars", "arrow" (pyarrow.RecordBatch) or "numpy" (dict of arrays): the function
+        is called with each group as one frame, which must fit in the memory of its process, and returns a frame, or an
+        iterable of them. It needs ``schema``.
         """
+        from engine.functions.batch_formats import FORMATS
         from engine.functions.python_functions import python_function
         from engine.functions.schema_inference import function_schema
 
+        if format not in ("rows", *FORMATS):
+            raise SchemaError(f"reduce: format {format!r} is none of rows, {', '.join(FORMATS)}")
+        if format != "rows" and schema is None:
+            raise SchemaError(f"reduce: format={format!r} needs schema=, the pyarrow.Schema of the frames it returns")
+        kind = "reduce" if format == "rows" else f"reduce:{format}"
         first_results = self._with_keys._first_results
         found = function_schema("reduce", fn, schema, first_results, self._keys)
         plain, not_null = output_schema(found, "reduce")
-        function = replace(python_function("reduce", fn), not_null=not_null)
+        function = replace(python_function(kind, fn), not_null=not_null)
         node = LogicalNode(GroupReduce(self._keys, function), (self._with_keys._node,), plain)
         return self._data._with(node)
 

@@ -64,6 +64,8 @@ _OF_CSV: Final = (
         ("na_values nullstr null_value nullValue missing_values", "null_values="),
         ("skip skiprows skip_lines skipRows skip_rows_after_header", "skip_rows="),
         ("comment_char comment_prefix", "comment="),
+        ("infer_schema_length sample_size", "infer_rows="),
+        ("truncate_ragged_lines null_padding missing_columns", "ragged_rows='fill', 'cut' or 'fit'"),
         ("dateformat date_formats dateFormat timestampformat timestampFormat timestamp_format", "date_format="),
         ("parse_dates try_parse_dates", "nothing for ISO 8601, which is found, and date_format= for others"),
         ("charset encoding_errors", "encoding="),
@@ -101,9 +103,18 @@ _OF_OUTPUTS: Final = _by_name(
     ("if_exists existing_data_behavior overwrite_or_ignore", "mode='error', 'overwrite', 'append' or such"),
     ("sep separator delim field_delimiter", "delimiter=, of write_csv"),
     ("include_header has_header", "header=True, of write_csv"),
-    ("na_rep null_value nullValue null_values", "fill_null(value) before it; a null is an empty field"),
     ("columns", "select(names) before it"),
+    ("coalesce repartition one_file", "single_file=True, whose path is that of the file"),
     ("orient lines", "nothing: files are JSON lines, one object a row"),
+)
+_OF_CSV_OUTPUTS: Final = _OF_OUTPUTS | _by_name(
+    ("na_rep null_value nullValue null_values nullstr", "null_text="),
+    ("quote_style quoteAll force_quote quotechar quote_char", "quoting='minimal', 'all', 'non_numeric' or 'none'"),
+    ("decimal_comma decimal_separator", "decimal=','"),
+    ("dateformat dateFormat", "date_format="),
+    ("datetime_format timestampformat timestampFormat", "timestamp_format="),
+    ("charset", "encoding="),
+    ("include_bom", "encoding='utf-8-sig'"),
 )
 #: names of options by call
 OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -111,7 +122,15 @@ OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "read_json": _OF_JSON,
     "read_text": _OF_FILES | _by_name(("encoding charset", _NO_ENCODING)),
     **{f"read_{kind}": _OF_FILES for kind in ("parquet", "ipc", "orc", "avro", "records")},
-    **{f"write_{kind}": _OF_OUTPUTS for kind in ("csv", "json", "text", "parquet", "ipc", "orc")},
+    **{f"write_{kind}": _OF_OUTPUTS for kind in ("json", "text", "parquet", "ipc", "orc", "excel")},
+    "read_fwf": _OF_FILES | _by_name(("skiprows header", "skip_rows="), ("na_values", "null_values=")),
+    "read_excel": _OF_FILES
+    | _by_name(
+        ("sheet_name sheet_id sheet_index", "sheet=, a name, or a number from 1 on"),
+        ("has_header", "header="),
+        ("header_row skiprows skip", "skip_rows="),
+    ),
+    "write_csv": _OF_CSV_OUTPUTS,
     "write_records": _by_name(("partition_by sort_by", "sort(by), or write_parquet")),
     "sort": _by_name(
         ("ascending", "descending=, the other way round"), ("reverse", "descending="), ("na_position", "nulls_last=")
@@ -162,6 +181,12 @@ def _sink_options() -> Iterable[str]:
     return SinkOptions.__annotations__
 
 
+def _csv_sink_options() -> Iterable[str]:
+    from engine.outputs.sink_options import CsvSinkOptions
+
+    return CsvSinkOptions.__annotations__
+
+
 def _csv_options() -> Iterable[str]:
     from engine.csv.options import CsvReadOptions
 
@@ -176,7 +201,12 @@ def _iceberg_options() -> Iterable[str]:
 
 _NO_HELP: Final[Mapping[str, str]] = MappingProxyType({})
 #: options of calls that take them as ``**options``, by the call's name; "write_": of others that begin so
-_MORE: Final = {"read_csv": _csv_options, "write_iceberg": _iceberg_options, "write_": _sink_options}
+_MORE: Final = {
+    "read_csv": _csv_options,
+    "write_csv": _csv_sink_options,
+    "write_iceberg": _iceberg_options,
+    "write_": _sink_options,
+}
 
 
 def check_option(call: str, option: str, known: Iterable[str], helps: Mapping[str, str] = _NO_HELP) -> None:

@@ -1,6 +1,6 @@
 """The calls of DataSet that write files and tables, in the next ``env.execute()``; ``merge_into`` at once.
 
-    write_csv write_parquet write_records write_text write_json write_ipc write_orc write_database write
+    write_csv write_parquet write_records write_text write_json write_ipc write_orc write_excel write_database write
     write_delta write_iceberg merge_into
 
 Held by: tests/integration/test_sinks.py
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from engine.api.calls import Calls
 from engine.api.other_options import check_option, with_other_options
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from engine.formats.table_target import TableTarget
     from engine.outputs.merge_clauses import Clause
     from engine.outputs.merge_plan import MergeResult
-    from engine.outputs.sink_options import IcebergOptions, SinkOptions
+    from engine.outputs.sink_options import CsvSinkOptions, IcebergOptions, SinkOptions
 
 PathLike = str | os.PathLike[str]
 
@@ -51,21 +52,33 @@ class OutputCalls(Calls):
         overwrite: bool = False,
         *,
         compression: str | None = None,
-        **options: Unpack[SinkOptions],
+        **options: Unpack[CsvSinkOptions],
     ) -> None:
         """Write CSV files, ``part-00000.csv`` and so on, when ``env.execute()`` runs.
 
         A null is written as nothing, an empty string as ``""``. ``compression``: gzip, zstd, bz2, xz or lz4, which
         makes ``part-00000.csv.gz`` and the like. A path that exists is an error unless ``overwrite``.
 
+        ``options`` of the form of values: ``null_text``, what stands for a null, never in quotes; ``decimal=","``;
+        ``quoting``, which values are in quotes: "minimal" (those that need it), "all", "non_numeric" or "none";
+        ``date_format`` and ``timestamp_format``, with the directives of ``.dt.strftime``; ``encoding``, such as
+        "cp1252", or "utf-8-sig" for UTF-8 behind the mark that Excel looks for.
+
         ``options``, of every format but records: ``mode`` "error", "overwrite", "append" or "overwrite_partitions";
         ``partition_by``, columns that become folders such as ``year=2024/``; ``sort_by``, the order of rows in the
-        files; ``target_file_size`` such as "128mb", after which the next file begins; ``schema_mode`` "strict" or
-        "union", which adds rows whose types differ from those that are there; ``storage_options``, what opens the
-        bucket of an object store, as in ``read_csv``.
+        files; ``target_file_size`` such as "128mb", after which the next file begins; ``single_file=True``: the path is
+        that of one file, which one subtask writes in the order of the rows; ``schema_mode`` "strict" or "union", which
+        adds rows whose types differ from those that are there; ``storage_options``, what opens the bucket of an object
+        store, as in ``read_csv``.
         """
+        from engine.csv.style import CsvWriteOptions, checked_style
+
         place, codec = local_path(path, "write_csv"), compression or ""
-        self._add_sink(SinkSpec("csv", place, overwrite, header, delimiter, compression=codec), options)
+        given: dict[str, Any] = dict(options)
+        form = {name: given.pop(name) for name in CsvWriteOptions.__annotations__ if name in given}
+        style = checked_style(cast("CsvWriteOptions", form), delimiter)
+        spec = SinkSpec("csv", place, overwrite, header, delimiter, compression=codec, options=style.text)
+        self._add_sink(spec, cast("SinkOptions", given))
 
     def write_parquet(
         self,
@@ -176,6 +189,26 @@ class OutputCalls(Calls):
         ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
         self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression), options)
+
+    def write_excel(
+        self,
+        path: PathLike,
+        sheet: str = "Sheet1",
+        overwrite: bool = False,
+        *,
+        header: bool = True,
+        **options: Unpack[SinkOptions],
+    ) -> None:
+        """Write a file of Excel (the extra ``excel``) when ``env.execute()`` runs: one sheet, one file.
+
+        Numbers, truths, dates and times are what they are in Excel; a null is an empty cell. What Excel does not keep
+        fails the job: more than 2**53, days before 1900, more than 1,048,576 rows; fractions of a second have three
+        digits there. ``options`` as in ``write_csv``; with ``single_file=False`` or ``partition_by`` the path is a
+        folder of ``part-00000.xlsx`` and so on.
+        """
+        options.setdefault("single_file", not any(options.get(name) for name in ("partition_by", "target_file_size")))
+        place = local_path(path, "write_excel")
+        self._add_sink(SinkSpec("excel", place, overwrite, header, options=sheet), options)
 
     def write(
         self,
@@ -325,7 +358,10 @@ class OutputCalls(Calls):
 
         entry = sink_format_of(spec)
         self._stores((options or {}).get("storage_options"), entry.call).use_for(spec.path)
-        spec = entry.checked(spec, self.schema, self._without(options or {}))
+        single = (options or {}).get("single_file", False)
+        if not isinstance(single, bool):
+            raise ConfigurationError(f"{entry.call}: single_file={single!r}: choose True or False")
+        spec = entry.checked(replace(spec, is_single_file=single), self.schema, self._without(options or {}))
         with placed_store_errors(entry.call):
             spec, order = with_options(spec, self.schema, options or {}, entry.call)
         self._write_sorted(self._node, spec, order)

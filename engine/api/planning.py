@@ -62,14 +62,15 @@ def explain_plan(plan: Plan, target: str, configuration: Configuration, parallel
 def analyzed_plan(
     plan: Plan, result: JobResult, target: str, configuration: Configuration, parallelism: int, *, form: str
 ) -> str:
-    """Return a plan beside what its operators did: as "text", as "json", or as "html", the page of the job."""
+    """Return a plan beside what its operators did as "text"; the profile of the job as "json", or "html", its page."""
     if not result.vertices:
         raise PlanError("explain(analyze=True) needs the end of the job: submit without -d")
     executor = executor_of(target)
-    if form == "html" and isinstance(executor, ProfilingExecutor):
+    if form != "text" and isinstance(executor, ProfilingExecutor):
         from engine.profile.profile_page import profile_page
 
-        return profile_page(executor.job_profile(JobId(result.job_id), configuration))
+        profile = executor.job_profile(JobId(result.job_id), configuration)
+        return profile_page(profile) if form == "html" else msgspec.json.encode(profile).decode()
     from engine.optimizer.analysis import analysis_text, analyze
 
     vertices = result.vertices

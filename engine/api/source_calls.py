@@ -2,6 +2,8 @@
 
     read_csv read_parquet read_records read_text read_json read_ipc read_orc read_avro read    from_arrow from_rows
 
+``file_calls`` has more of them.
+
 Files are looked at when a source is made: names, types, sizes and a sample; rows are read by the job.
 
 Held by: tests/api/test_environment.py
@@ -91,6 +93,9 @@ class SourceCalls(ABC):
         Without ``schema`` types come from a sample, which ``explain`` shows. A column whose digits would be lost in a
         number (007, ids beyond int64) stays text. Without ``header`` columns are called column_0, column_1 and so on,
         and so is one without a name in a header. Headers of several files may have the columns in any order.
+        ``infer_rows``: so many first rows decide instead, 0: all columns are texts. ``true_values``,
+        ``false_values``: texts that are true and false, beside true and false. ``ragged_rows``: records with too few
+        fields have nulls ("fill"), fields beyond the last column are left out ("cut"), or both ("fit").
         ``skip_rows``: lines of each file before that; ``comment="#"``: lines that begin so are left out.
 
         An unquoted empty field is null, a quoted one the empty string; ``null_values``: other texts that are null, or
@@ -111,8 +116,8 @@ class SourceCalls(ABC):
         ``storage_options``, on any source of files: what opens the bucket of an object store, by the names of obstore
         and Polars, such as {"endpoint_url": ..., "region": ...}; it stays in this process, and is in no plan.
 
-        ``options``: ``skip_rows comment date_format decimal thousands bad_rows_path encoding compression partitioning
-        file_name_column rate_limit storage_options``.
+        ``options``: ``skip_rows comment date_format decimal thousands true_values false_values ragged_rows infer_rows
+        bad_rows_path encoding compression partitioning file_name_column rate_limit storage_options``.
         """
         rest: dict[str, Any] = dict(options)
         in_paths = PathOptions(rest.pop("partitioning", None), rest.pop("file_name_column", None))
@@ -152,6 +157,7 @@ class SourceCalls(ABC):
         rate_limit: float | None = None,
         *,
         compression: str | None = None,
+        skip_rows: int = 0,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         storage_options: StorageOptions = None,
@@ -159,11 +165,13 @@ class SourceCalls(ABC):
         r"""Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
 
         A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
-        that names file and line. ``compression``, ``partitioning`` and ``file_name_column`` as in
-        ``read_csv``.
+        that names file and line. ``skip_rows``: first lines of each file that are passed over.
+        ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
         """
         in_paths = PathOptions(partitioning, file_name_column, storage_options=storage_options)
-        return self._read("text", path, in_paths, rate_limit, options={"compression": compression})
+        return self._read(
+            "text", path, in_paths, rate_limit, options={"compression": compression, "skip_rows": skip_rows}
+        )
 
     def read_json(
         self,

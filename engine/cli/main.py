@@ -9,6 +9,7 @@ flink-run sql -e QUERY --table NAME=PATH         queries over files
 flink-run serve --flight-sql PORT                a server of Flight SQL for tools
 flink-run mcp --table NAME=PATH                  tables for an agent, on standard input and output
 flink-run config show                            effective settings
+flink-run config copy FOLDER                     files of conf: systemd, Kubernetes, Helm, Grafana, Prometheus
 flink-run --print-completion bash                completion of commands and options for a shell
 flink-run ha gc [--delete]                       what a cluster has stored and no job needs any more
 flink-run ha backup FILE | restore FILE          the state of a cluster as one file
@@ -26,7 +27,7 @@ from typing import NoReturn, TypeAlias
 from engine import __version__
 from engine.cli.agent_server import add_mcp_arguments, serve_agent
 from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, list_jobs, show_logs, show_status
-from engine.cli.config_show import show_config
+from engine.cli.config_show import copy_config, show_config
 from engine.cli.job_report import write_report
 from engine.cli.job_trace import write_trace
 from engine.cli.run_script import report_error
@@ -155,6 +156,9 @@ def build_parser() -> Parser:
     showing = _add_action(settings, "show", "show the effective value of every key and where it comes from")
     showing.add_argument("--describe", action="store_true", help="describe each key")
     showing.set_defaults(run=show_config)
+    copying = _add_action(settings, "copy", "copy config.yaml, units, manifests, chart, board and rules into a folder")
+    copying.add_argument("folder", metavar="FOLDER", help="folder that is not there yet")
+    copying.set_defaults(run=copy_config)
 
     _add_ha_commands(groups)
     return parser

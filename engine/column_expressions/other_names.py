@@ -156,7 +156,6 @@ ON_ENVIRONMENTS: Final = _by_name(
     ("scan_ndjson read_ndjson read_jsonl", "read_json(path)"),
     ("scan_ipc read_feather", "read_ipc(path)"),
     ("read_sql read_database_uri", "read_database(query, uri)"),
-    ("read_excel", "from_arrow(polars.read_excel(path)), or of pandas"),
     ("from_pandas from_polars from_dict from_dicts from_records", "from_arrow(frame), or from_rows(rows, schema)"),
     ("createDataFrame parallelize", "from_rows(rows, schema), or from_arrow(frame)"),
     ("createOrReplaceTempView create_table", "register(name, data_set)"),

@@ -20,6 +20,10 @@ A folder of plain files:
     merge.py               merge_into: files added to a target that stays, partitions replaced
     target_lock.py         one job at a time adds to a target
 
+A single file:
+
+    file_target.py         FileTarget, the entry
+
 A prefix of an object store:
 
     store_target.py        StoreTarget, the entry

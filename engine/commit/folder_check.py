@@ -42,6 +42,18 @@ def check_folder(spec: SinkSpec, target: Path) -> None:
     _check_parents(target, spec.path)
 
 
+def check_file(spec: SinkSpec, target: Path) -> None:
+    """Raise PlanError when the one file of an output cannot be written; ``target`` is its resolved path."""
+    if is_folder(os.fspath(target)):
+        raise PlanError(
+            f"output {spec.path} is a folder, and single_file=True writes a file; name one, such as"
+            f" {spec.path.rstrip('/')}/data.{spec.format}"
+        )
+    if _is_taken(spec.path) and not spec.overwrite:
+        raise PlanError(f"output {spec.path} already exists; pass overwrite=True to replace it")
+    _check_parents(target, spec.path)
+
+
 def check_partitions(target: str, sink: SinkSpec) -> None:
     """Raise PlanError when files of a target lie below other folders than those that would be added."""
     folder, found = target, list[str]()

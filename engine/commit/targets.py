@@ -25,6 +25,7 @@ GROUP: Final = "drey.targets"
 #: name of a target: module, class
 TARGET_PLACES: Final = {
     "handed": ("engine.commit.handed_target", "HandedTarget"),
+    "file": ("engine.commit.file_target", "FileTarget"),
     "folder": ("engine.commit.folder_target", "FolderTarget"),
     "iceberg": ("engine.iceberg_tables.iceberg_target", "IcebergTarget"),
     "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import shutil
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,16 @@ def conf_folder() -> Path:
 def delivered(folder: str, name: str = "") -> Path:
     """Return a file of ``conf`` or ``bin`` as it came with the program, or the folder itself."""
     return (ROOT if is_checkout() else _DELIVERED) / folder / name
+
+
+def copy_delivered(folder: Path) -> list[Path]:
+    """Copy the files of ``conf`` as they came with the program into a folder; return the copies. Raises: OSError."""
+    copies = []
+    for path in sorted(each for each in delivered("conf").rglob("*") if each.is_file()):
+        copies.append(folder / path.relative_to(delivered("conf")))
+        copies[-1].parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copies[-1])
+    return copies
 
 
 def command(name: str) -> Path:

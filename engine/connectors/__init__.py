@@ -10,6 +10,7 @@ json_source.py json_inference.py                    json_reader.py json_blocks.p
                                                     json_fits.py
                                                     (base of both writers:)        line_writer.py
 block_source.py                                     block_reader.py                orc_writer.py arrow_writer.py
+excel_sheets.py   excel_cells.py                    excel_sheets.py                excel_writer.py
 arrow_source.py   row_source.py                     arrow_reader.py                arrow_writer.py
 arrow_files.py         (files that a job has left)
 
@@ -17,7 +18,8 @@ block_files.py         Arrow IPC, ORC and Avro, opened; avro_blocks.py: Avro, by
 path_source.py path_pruning.py                      path_reader.py
 
 their entries (``engine.formats``):
-text_format.py json_format.py block_format.py arrow_format.py records_format.py path_format.py passing_format.py
+text_format.py json_format.py block_format.py excel_format.py arrow_format.py records_format.py path_format.py
+passing_format.py
 
 records_parts.py       what parts say of their columns, and the manifest made of it
 records_layout.py      in which order its rows are proven to lie

@@ -5,7 +5,8 @@
     2    null
 
 A null is ``null``, and so is a double that is no number or infinite, for which JSON has no text. Decimals, dates and
-times are texts, binary values must be UTF-8. Structs are objects, lists arrays, and maps with keys of text objects.
+times are texts, timestamps by ISO 8601 (``2024-05-01T10:00:00``); binary values must be UTF-8. Structs are objects,
+lists arrays, and maps with keys of text objects.
 
 Held by: tests/connectors/test_json.py
 """
@@ -27,6 +28,8 @@ _NULL: Final = scalar_of("null")
 _NOTHING: Final = scalar_of("")
 #: characters with escapes of their own, the backslash first
 _ESCAPES: Final = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+#: offset of an hour and minutes, which ISO 8601 parts by a colon where a time has colons
+_OFFSET: Final = r"([+-]\d\d)(\d\d)$"
 _ESCAPED: Final = r'[\x00-\x1f"\\]'
 _OTHERS: Final = [chr(code) for code in range(0x20) if chr(code) not in "\n\r\t"]
 
@@ -102,7 +105,12 @@ def _texts_of_values(column: pa.Array) -> pa.Array:
         return _lists(column)
     if types.is_duration(data_type):
         return pc.cast(pc.cast(column, pa.int64()), pa.string())
-    return _quoted(pc.cast(column, pa.string()))
+    texts = pc.cast(column, pa.string())
+    if types.is_timestamp(data_type):
+        texts = pc.replace_substring(texts, pattern=" ", replacement="T")
+        if data_type.tz:
+            texts = pc.replace_substring_regex(texts, pattern=_OFFSET, replacement=r"\1:\2")
+    return _quoted(texts)
 
 
 def _where_valid(column: pa.Array, texts: pa.Array) -> pa.Array:

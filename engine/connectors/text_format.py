@@ -24,7 +24,10 @@ class TextFormat(SourceFormat[TextSource]):
 
     name = "text"
     reader_place = ("engine.connectors.text_reader", "TextReader")
-    options: ClassVar = {"compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it"}
+    options: ClassVar = {
+        "compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it",
+        "skip_rows": "first lines of each file that are passed over",
+    }
 
     def source(self, request: ReadRequest) -> FoundSource:
         """Return a source of lines."""

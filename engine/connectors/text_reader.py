@@ -47,6 +47,7 @@ class TextReader:
         self._columns = list(spec.columns)
         self._splits = splits
         self._compression = spec.compression
+        self._skip_rows = spec.skip_rows
         self._block_bytes = block_bytes
         self._file: BinaryIO | None = None
         self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
@@ -65,7 +66,7 @@ class TextReader:
 
     def _streamed(self, file: BinaryIO, split: SourceSplit) -> Iterator[pa.Array]:
         """Yield the lines of a compressed file."""
-        for position, block in line_blocks(file, line_start(file, 0, 0), None, self._wanted_bytes):
+        for position, block in line_blocks(file, self._first(file), None, self._wanted_bytes):
             if len(block) > _LINE_BYTES_MAX:
                 raise DataError(f"file {split.path}: the line at byte {position} of its text is longer than 2 GiB")
             yield self._lines(split.path, position, block)
@@ -73,9 +74,18 @@ class TextReader:
     def _cut_out(self, file: BinaryIO, split: SourceSplit) -> Iterator[pa.Array]:
         """Yield the lines of a split."""
         size = file.seek(0, os.SEEK_END)
-        begin = line_start(file, split.start, size, self._block_bytes)
-        end = line_start(file, split.end, size, self._block_bytes)
+        first = self._first(file) if self._skip_rows else 0
+        begin = max(first, line_start(file, split.start, size, self._block_bytes))
+        end = max(first, line_start(file, split.end, size, self._block_bytes))
         yield from self._blocks(file, split.path, begin, end)
+
+    def _first(self, file: BinaryIO) -> int:
+        """Return the position of the first line that is read of a file."""
+        begin = line_start(file, 0, 0)
+        file.seek(begin)
+        for _ in range(self._skip_rows):
+            begin += len(file.readline())
+        return begin
 
     def _wanted_bytes(self) -> int:
         return min(self._block_bytes, max(BLOCK_BYTES_MIN, self._member.part_bytes))

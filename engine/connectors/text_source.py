@@ -19,6 +19,7 @@ import pyarrow as pa
 from engine.connectors.text_lines import LINE, lines_of
 from engine.csv.encoding import marked_encoding
 from engine.csv.splits import provisional_splits
+from engine.errors import ConfigurationError
 from engine.files.compression import check_named, checked_codec, codec_of, heads, stored_as, text_sizes
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import SourceStatistics, TextSource
@@ -32,18 +33,21 @@ _BLOCK_COUNT = 12
 
 
 def text_source(
-    path: PathLike | Iterable[PathLike], parallelism: int, compression: str | None = None
+    path: PathLike | Iterable[PathLike], parallelism: int, compression: str | None = None, skip_rows: int = 0
 ) -> tuple[TextSource, SourceStatistics, pa.Schema]:
     """Return a text source, what is known of its size, and its schema.
 
     Raises: PlanError (no such file), ConfigurationError (no such codec), NotYetSupportedError (an archive).
     """
+    if isinstance(skip_rows, bool) or not isinstance(skip_rows, int) or skip_rows < 0:
+        raise ConfigurationError(f"read_text: skip_rows={skip_rows!r}: must be a number of lines, 0 or more")
     codec = checked_codec(compression, "read_text")
     paths = expand_paths(path, "read_text")
     check_named(paths, codec, "read_text")
     codec = stored_as(codec, marked_encoding(paths, codec, "read_text"))
-    spec = TextSource(paths, provisional_splits(paths, parallelism, codec), (LINE,), codec)
-    return spec, _statistics(paths, codec), TEXT_SCHEMA
+    spec = TextSource(paths, provisional_splits(paths, parallelism, codec), (LINE,), codec, skip_rows)
+    statistics = _statistics(paths, codec)
+    return spec, msgspec.structs.replace(statistics, is_exact=statistics.is_exact and not skip_rows), TEXT_SCHEMA
 
 
 def with_splits(spec: TextSource, parallelism: int) -> TextSource:

@@ -4,6 +4,7 @@ client, when the plan is built         task, when the job runs
 source.py  sample.py  splits.py        reader.py  parse.py  columns.pyx        writer.py  row_format.pyx
 
 csv_format.py      the entry (``engine.formats``)
+style.py           what write_csv is told of the form of values
 options.py         what read_csv is told; dialect.py: delimiter and quote
 text.py            the text of a file: opened, behind lines that are skipped, without comments
 header.py          names of columns, and which column of a file is which
@@ -16,6 +17,7 @@ added_rows.py      rows beside files that are there
 rejects.py         malformed records as rows, where they are to be kept
 scan.pyx           where records begin and end
 columns.pyx        ordinary blocks straight into columns; the rest is for parse.py
+ragged.pyx         records with too few or too many fields, where they are to be read
 long_records.py    how long a record is that does not end within a block
 quote_mask.pxd     quotes and newlines of a block as bit masks; field_index.pxd: delimiters, too; prefix_xor.pxd: within
                    quotes; field_numbers.pxd: numbers of their digits

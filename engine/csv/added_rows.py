@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from engine.csv.style import style_of
 from engine.errors import ConfigurationError, EngineError
 from engine.files.compression import heads
 from engine.graph.source_spec import SinkSpec
@@ -22,7 +23,8 @@ _SHOWN_MAX: Final = 100
 def check_header(spec: SinkSpec, own: pa.Schema, file: str, what: str) -> None:
     """Raise ConfigurationError for a file with a header where rows have none, or the other way round."""
     try:
-        head = heads([file], spec.compression, _HEADER_BYTES, 1)[0].decode("utf-8-sig", errors="replace")
+        begin = heads([file], spec.compression, _HEADER_BYTES, 1)[0]
+        head = begin.decode(style_of(spec).encoding or "utf-8-sig", errors="replace")
     except (OSError, EngineError):
         return  # readers of the file are told what is wrong
     first_line = head.partition("\n")[0].strip("\r")

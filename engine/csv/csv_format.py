@@ -40,6 +40,10 @@ class CsvFormat(SourceFormat[CsvSource]):
         "thousands": "what stands between groups of three digits",
         "skip_rows": "lines of each file that are passed over, before the header",
         "comment": "what lines begin with that are left out",
+        "true_values": "texts that are true, beside true, True and TRUE",
+        "false_values": "texts that are false, beside false, False and FALSE",
+        "ragged_rows": "what becomes of records with other numbers of fields: fail, fill, cut, or fit (both)",
+        "infer_rows": "first rows from which types are inferred; 0: all columns are texts",
         "date_format": "format of dates and times, of all columns or by column",
     }
     takes_schema = True
@@ -108,8 +112,18 @@ class CsvSink(SinkFormat):
         """Return the types that the texts of a file look like."""
         from engine.csv.options import CsvOptions
         from engine.csv.source import csv_source
+        from engine.csv.style import style_of
 
-        return csv_source(file, options=CsvOptions(header=spec.header, delimiter=spec.delimiter))[2]
+        style = style_of(spec)
+        options = CsvOptions(
+            header=spec.header,
+            delimiter=spec.delimiter,
+            null_values=style.null_text,
+            decimal=style.decimal,
+            date_format=style.timestamp_format or style.date_format or None,
+            encoding=style.encoding or None,
+        )
+        return csv_source(file, options=options)[2]
 
     def fits(self, known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool | None:
         """Return whether texts of a type are read together with those that are there; False: each text says so."""
@@ -136,6 +150,7 @@ class CsvSink(SinkFormat):
 
     def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> CsvWriter:
         """Return the writer of a file."""
+        from engine.csv.style import style_of
         from engine.csv.writer import CsvWriter
 
-        return CsvWriter(schema, path, spec.header, spec.delimiter, spec.compression)
+        return CsvWriter(schema, path, spec.header, spec.delimiter, spec.compression, style_of(spec))

@@ -30,8 +30,9 @@ import pyarrow.csv as pacsv
 from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import to_utf8
 from engine.csv.header import REST, column_names, renamed
-from engine.csv.parse import BlockParser, as_arrow_takes, header_fields, split_fields
-from engine.csv.sample import Block, Head, Layouts, file_begins, spread_blocks
+from engine.csv.options import FALSE, TRUE
+from engine.csv.parse import BlockParser, RaggedRows, as_arrow_takes, header_fields, split_fields
+from engine.csv.sample import Block, Head, Layouts, file_begins, first_rows, spread_blocks
 from engine.csv.scan import first_record_end, record_offsets
 from engine.csv.written_dates import WrittenDates, has_mixed_offsets
 from engine.csv.written_numbers import WrittenNumbers
@@ -78,6 +79,8 @@ def infer_file_schema(head: Head, spec: CsvSource, dialect: CsvDialect) -> tuple
 
     Raises: SchemaError: no types can be inferred; DataError: a file has other columns.
     """
+    if spec.infer_rows > 0:
+        head = first_rows(spec, head)
     end = first_record_end(head.data, dialect.delimiter, dialect.quote)
     if spec.header:
         names, body = header_names(head.data, dialect, head.path, spec.encoding), head.data[end:]
@@ -85,6 +88,8 @@ def infer_file_schema(head: Head, spec: CsvSource, dialect: CsvDialect) -> tuple
         names, body = [f"column_{index}" for index in range(len(split_fields(head.data[:end], dialect)))], head.data
     texts = pa.schema([pa.field(name, pa.string()) for name in names])
     file_schema = with_rest(texts, head.data, dialect, has_header=spec.header)
+    if spec.infer_rows == 0:
+        return file_schema, 0, ""
     begins = file_begins(spec, head)
     layouts = Layouts(spec, file_schema)
     found = _Found(names, spec)
@@ -96,7 +101,7 @@ def infer_file_schema(head: Head, spec: CsvSource, dialect: CsvDialect) -> tuple
             found.add(inferred_table(block.data, layouts.of(block.path).names, spec, dialect))
     found.warn_of_mixed()
     schema = found.schema()
-    blocks = [Block(head.path, body), *begins, *spread_blocks(spec, head)]
+    blocks = [Block(head.path, body), *begins, *(spread_blocks(spec, head) if spec.infer_rows < 0 else ())]
     as_text = _digits(schema, spec, layouts, blocks)
     for name in as_text:
         schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
@@ -197,7 +202,8 @@ def inferred_table(
     if spec.on_bad_row == "skip":
         parse_options.invalid_row_handler = lambda _row: "skip"
     try:
-        text = bytes(as_arrow_takes(to_utf8(body, spec.encoding) if spec.encoding else body))
+        plain = to_utf8(body, spec.encoding) if spec.encoding else body
+        text = bytes(as_arrow_takes(RaggedRows(spec, names, dialect).fitted(plain)))
         groups: dict[tuple[str, ...], list[str]] = {}
         for name in names:
             groups.setdefault(spec.column_nulls.get(name, spec.null_values), []).append(name)
@@ -235,9 +241,8 @@ def _inferred_by(
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
             decimal_point=spec.decimal,
-            # 1 and 0 beside them are no truths
-            true_values=["true", "True", "TRUE"],
-            false_values=["false", "False", "FALSE"],
+            true_values=[*TRUE, *spec.true_values],
+            false_values=[*FALSE, *spec.false_values],
         ),
     )
 

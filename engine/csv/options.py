@@ -16,7 +16,11 @@ from engine.errors import ConfigurationError
 from engine.files.paths import PathLike
 from engine.storage.store_options import StorageOptions
 
+#: texts that are true and false in any case; 1 and 0 beside them are no truths
+TRUE = ("true", "True", "TRUE")
+FALSE = ("false", "False", "FALSE")
 ON_BAD_ROW = ("fail", "skip")
+RAGGED_ROWS = ("fail", "fill", "cut", "fit")
 
 
 class CsvReadOptions(TypedDict, total=False):
@@ -30,6 +34,10 @@ class CsvReadOptions(TypedDict, total=False):
     skip_rows: int
     comment: str | None
     date_format: str | Mapping[str, str] | None
+    true_values: str | Sequence[str]
+    false_values: str | Sequence[str]
+    ragged_rows: str
+    infer_rows: int | None
     partitioning: Any
     file_name_column: str | None
     storage_options: StorageOptions
@@ -68,6 +76,15 @@ class CsvOptions:
     #: formats of strptime, of all texts that are of it, or by column
     date_format: str | Mapping[str, str] | None = None
 
+    #: texts that are true and false, beside true and false
+    true_values: str | Sequence[str] = ()
+    false_values: str | Sequence[str] = ()
+    #: treatment of records with too few or too many fields: "fail" as malformed ones, "fill" the missing ones with
+    #: nulls, "cut" those beyond the last column, or "fit": both
+    ragged_rows: str = "fail"
+    #: first rows from which types are inferred, 0: all columns are texts; None: a sample
+    infer_rows: int | None = None
+
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
         check_on_bad_row(self.on_bad_row)
@@ -76,7 +93,13 @@ class CsvOptions:
             raise ConfigurationError(f"bad_rows_path={os.fspath(self.bad_rows_path)!r}: needs on_bad_row='skip'")
         if isinstance(self.skip_rows, bool) or not isinstance(self.skip_rows, int) or self.skip_rows < 0:
             raise ConfigurationError(f"skip_rows={self.skip_rows!r}: must be a number of lines, 0 or more")
+        if self.ragged_rows not in RAGGED_ROWS:
+            raise ConfigurationError(f"ragged_rows={self.ragged_rows!r}: choose one of {', '.join(RAGGED_ROWS)}")
+        rows = self.infer_rows
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 0):
+            raise ConfigurationError(f"infer_rows={rows!r}: must be a number of rows, 0 for texts alone")
         self._check_comment()
+        self.truths()
         self.nulls_of_all()
         self.nulls_by_column()
         if not isinstance(self.date_format, str | Mapping | None):
@@ -91,6 +114,14 @@ class CsvOptions:
             raise ConfigurationError(f"comment={mark!r}: must be ASCII characters without a line end, such as '#'")
         if mark[0] in (self.delimiter, self.quote):
             raise ConfigurationError(f"comment={mark!r} begins as a record does, with the delimiter or the quote")
+
+    def truths(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the texts that are true and false, beside the usual ones."""
+        found = _texts(self.true_values, "true_values"), _texts(self.false_values, "false_values")
+        both = sorted({*found[0], *TRUE, "1"} & {*found[1], *FALSE, "0"})
+        if both:
+            raise ConfigurationError(f"true_values= and false_values= both have {both[0]!r}; leave it out of one")
+        return found
 
     def nulls_of_all(self) -> tuple[str, ...]:
         """Return the texts that are null in columns for which nothing else is said."""

@@ -29,6 +29,8 @@ import pyarrow.csv as pacsv
 from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.csv.encoding import guessed_encoding, to_utf8
 from engine.csv.header import REST
+from engine.csv.options import FALSE, TRUE
+from engine.csv.ragged import fitted_records
 from engine.csv.scan import count_line_ends, ends_quoted, last_record_end, record_offsets
 from engine.csv.written_dates import WrittenDates
 from engine.csv.written_numbers import WrittenNumbers, check_no_hexadecimal, has_hexadecimal
@@ -65,6 +67,10 @@ class BlockParser:
         self._numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
         self._dates = WrittenDates(spec.date_formats, spec.date_format)
         self._has_rest = REST in file_schema.names
+        self._ragged = RaggedRows(spec, file_schema.names, self._dialect)
+        # Without texts of its own a column takes Arrow's, which are more than those that are inferred.
+        self._truths = spec.true_values or spec.false_values
+        self._true, self._false = [*TRUE, "1", *spec.true_values], [*FALSE, "0", *spec.false_values]
         self._parse_options = self._dialect.parse_options(len(file_schema))
         self._empty = pa.Table.from_batches([], pa.schema([file_schema.field(name) for name in columns]))
 
@@ -87,6 +93,8 @@ class BlockParser:
             quoted_strings_can_be_null=False,
             include_columns=columns,
             decimal_point=self._numbers.decimal_point,
+            true_values=self._true if self._truths else None,
+            false_values=self._false if self._truths else None,
         )
 
     def _read(self, data: memoryview | bytes, columns: list[str]) -> pa.Table:
@@ -126,7 +134,7 @@ class BlockParser:
                 ended = to_utf8(ended, self._encoding)
             except UnicodeDecodeError as error:
                 raise pa.ArrowInvalid(str(error)) from error
-        ended = as_arrow_takes(ended)
+        ended = as_arrow_takes(self._ragged.fitted(ended))
         names = self._file_schema.names
         options = pacsv.ReadOptions(use_threads=False, block_size=len(ended) + 1, column_names=names)
         source = pa.BufferReader(pa.py_buffer(ended))
@@ -174,6 +182,7 @@ class BlockParser:
 
     def explain(self, record: bytes) -> str:
         """Return the fault of a single malformed record."""
+        record = bytes(self._ragged.fitted(record))
         fields = split_fields(record, self._dialect)
         expected = len(self._file_schema) - self._has_rest
         if self._has_rest and len(fields) == expected + 1 and not fields[-1]:
@@ -206,6 +215,28 @@ class BlockParser:
         if name and self._dates.are_texts(name, data_type):
             return f"{_shorten(repr(text))} is not of the format {self._dates.format_of(name)!r}"
         return f"{_shorten(repr(text))} is not {data_type}{offset_advice(text, data_type)}"
+
+
+class RaggedRows:
+    """Records with too few or too many fields, where a source takes them (``ragged``)."""
+
+    def __init__(self, spec: CsvSource, names: Sequence[str], dialect: CsvDialect) -> None:
+        self._dialect = dialect
+        self._is_needed = spec.ragged_rows != "fail"
+        self._cuts = spec.ragged_rows in ("cut", "fit")
+        fills = [b"" if spec.ragged_rows == "cut" else self._null(spec, name) for name in names[1:]]
+        self._tails = [b"".join(fills[index:]) for index in range(len(fills))]
+
+    def _null(self, spec: CsvSource, name: str) -> bytes:
+        """Return a delimiter and the text of a null in a column."""
+        nulls = ("",) if name == REST else spec.column_nulls.get(name, spec.null_values)
+        return bytes([self._dialect.delimiter]) + "".join(nulls[:1]).encode()
+
+    def fitted(self, data: memoryview | bytes) -> memoryview | bytes:
+        """Return whole records, each with as many fields as there are columns."""
+        if not self._is_needed:
+            return data
+        return fitted_records(data, self._dialect.delimiter, self._dialect.quote, self._tails, self._cuts)
 
 
 def as_arrow_takes(data: memoryview | bytes) -> memoryview | bytes:

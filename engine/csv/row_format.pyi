@@ -13,7 +13,14 @@ class FieldKind(IntEnum):
     UINT64 = 8
     DOUBLE = 9
 
+class Quoting(IntEnum):
+    MINIMAL = 0
+    ALWAYS = 1
+    NEVER = 2
+
 class RowFormatter:
     refused_column: int
-    def __init__(self, column_count: int, delimiter: int) -> None: ...
-    def format(self, columns: list[tuple[Any, FieldKind]], row_count: int) -> memoryview | None: ...
+    def __init__(self, column_count: int, delimiter: int, decimal: int = 46, null_text: bytes = b"") -> None: ...
+    def format(
+        self, columns: list[tuple[Any, FieldKind]], row_count: int, quoting: list[Quoting] | None = None
+    ) -> memoryview | None: ...

@@ -1,15 +1,16 @@
 """Rows as CSV text: columns are joined line by line, quoting only what must be quoted, numbers written as digits.
 
-    RowFormatter(column_count, delimiter)
+    RowFormatter(column_count, delimiter, decimal=46, null_text=b"")
         .format(columns, row_count) -> memoryview    the rows; valid up to the next call
                                     -> None          column ``refused_column`` holds a double that needs more than
                                                      digits and a point (1e300, 0.1 + 0.2): pass it as text
 
     null -> nothing      '' -> ""      a value with delimiter, quote, \\n or \\r -> "...", its quotes doubled
 
-So a null and an empty string stay apart, as RFC 4180 leaves open and this engine's reader tells them. TEXT columns are
-Arrow string or binary arrays (32 bit offsets); the kinds of numbers take arrays of just that type; everything else was
-turned into text before.
+So a null and an empty string stay apart, as RFC 4180 leaves open and this engine's reader tells them. A null may be
+another text instead, which is quoted where it is a value. TEXT columns are Arrow string or binary arrays (32 bit
+offsets); the kinds of numbers take arrays of just that type; everything else was turned into text before. ``Quoting``
+says for each column whether its values are in quotes where they must be, always or never; a null never is.
 
 Worst case of a text, all bytes quotes: two bytes for each, and three for each field; that much room is kept from call
 to call and grows. A formatter is used by one thread.
@@ -23,6 +24,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport (int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
                           uintptr_t)
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memchr, memcmp, memcpy
 
 from engine.csv.number_text cimport NUMBER_TEXT_MAX, put_double, put_unsigned
 from engine.csv.text_copy cimport COPY_SLACK, copy_unquoted
@@ -39,8 +41,20 @@ cpdef enum FieldKind:
     UINT64 = 8
     DOUBLE = 9
 
+cpdef enum Quoting:
+    MINIMAL = 0
+    ALWAYS = 1
+    NEVER = 2
+
+cdef struct Style:
+    uint8_t delimiter
+    uint8_t decimal
+    int64_t null_size
+    const uint8_t* null_text
+
 cdef struct FieldColumn:
     int32_t kind                 # FieldKind
+    int32_t quoting              # Quoting
     int64_t offset               # logical index of row 0
     const uint8_t* validity      # NULL: no nulls
     const int32_t* offsets       # of text
@@ -63,12 +77,26 @@ cdef inline uint8_t* put_quoted(uint8_t* out, const uint8_t* text, int64_t size)
 
 
 cdef inline uint8_t* put_text(uint8_t* out, const FieldColumn* column, int64_t index,
-                              uint8_t delimiter) noexcept nogil:
+                              const Style* style) noexcept nogil:
     cdef const uint8_t* text = column.data + column.offsets[index]
     cdef int64_t size = column.offsets[index + 1] - column.offsets[index]
-    if size and copy_unquoted(out, text, size, column.data_end, delimiter):
+    if column.quoting == NEVER:
+        memcpy(out, text, size)
+        return out + size
+    if (size and column.quoting == MINIMAL and copy_unquoted(out, text, size, column.data_end, style.delimiter)
+            and (size != style.null_size or memcmp(text, style.null_text, size) != 0)):
         return out + size
     return put_quoted(out, text, size)
+
+
+cdef inline uint8_t* put_decimal(uint8_t* out, double value, uint8_t decimal) noexcept nogil:
+    cdef uint8_t* end = put_double(out, value)
+    cdef uint8_t* point
+    if end != NULL and decimal != 46:
+        point = <uint8_t*>memchr(out, 46, end - out)
+        if point != NULL:
+            point[0] = decimal
+    return end
 
 
 cdef inline uint8_t* put_signed(uint8_t* out, int64_t value) noexcept nogil:
@@ -80,12 +108,12 @@ cdef inline uint8_t* put_signed(uint8_t* out, int64_t value) noexcept nogil:
 
 # The end of what was written, or NULL: a double of the column needs more than digits and a point.
 cdef inline uint8_t* put_field(uint8_t* out, const FieldColumn* column, int64_t index,
-                               uint8_t delimiter) noexcept nogil:
+                               const Style* style) noexcept nogil:
     cdef int32_t kind = column.kind
     if kind == TEXT:
-        return put_text(out, column, index, delimiter)
+        return put_text(out, column, index, style)
     if kind == DOUBLE:
-        return put_double(out, (<const double*>column.data)[index])
+        return put_decimal(out, (<const double*>column.data)[index], style.decimal)
     if kind == INT32:
         return put_signed(out, (<const int32_t*>column.data)[index])
     if kind == INT64:
@@ -105,8 +133,9 @@ cdef inline uint8_t* put_field(uint8_t* out, const FieldColumn* column, int64_t 
 
 # Caller guarantees room at out. Returns the bytes written, or -1 - column for a refused double.
 cdef int64_t put_rows(uint8_t* out, const FieldColumn* columns, int64_t column_count, int64_t row_count,
-                      uint8_t delimiter) noexcept nogil:
+                      const Style* style) noexcept nogil:
     cdef int64_t row_index, column_index, index
+    cdef bint is_quoted
     cdef const FieldColumn* column
     cdef uint8_t* begin = out
     for row_index in range(row_count):
@@ -114,10 +143,20 @@ cdef int64_t put_rows(uint8_t* out, const FieldColumn* columns, int64_t column_c
             column = &columns[column_index]
             index = column.offset + row_index
             if column.validity == NULL or (column.validity[index >> 3] >> (index & 7)) & 1:
-                out = put_field(out, column, index, delimiter)
+                is_quoted = column.quoting == ALWAYS and column.kind != TEXT
+                if is_quoted:
+                    out[0] = 34
+                    out += 1
+                out = put_field(out, column, index, style)
                 if out == NULL:
                     return -1 - column_index
-            out[0] = delimiter
+                if is_quoted:
+                    out[0] = 34
+                    out += 1
+            elif style.null_size:
+                memcpy(out, style.null_text, style.null_size)
+                out += style.null_size
+            out[0] = style.delimiter
             out += 1
         (out - 1)[0] = 10
     return out - begin
@@ -125,20 +164,25 @@ cdef int64_t put_rows(uint8_t* out, const FieldColumn* columns, int64_t column_c
 
 @cython.final
 cdef class RowFormatter:
-    """Formats rows of ``column_count`` columns, at least one; ``delimiter`` is an ASCII byte that no number has."""
+    """Formats rows of ``column_count`` columns, at least one.
+
+    ``delimiter`` and ``decimal`` are ASCII bytes, of which no number has the first; ``null_text`` stands for nulls.
+    """
 
     cdef FieldColumn* _columns
     cdef uint8_t* _room
     cdef int64_t _room_bytes
     cdef int64_t _column_count
-    cdef uint8_t _delimiter
+    cdef Style _style
+    cdef bytes _null_text
     cdef readonly int64_t refused_column
 
-    def __cinit__(self, int64_t column_count, int delimiter):
+    def __cinit__(self, int64_t column_count, int delimiter, int decimal=46, bytes null_text=b""):
         if column_count < 1:
             raise ValueError("rows without columns have no text")
         self._column_count = column_count
-        self._delimiter = <uint8_t>delimiter
+        self._null_text = null_text
+        self._style = Style(<uint8_t>delimiter, <uint8_t>decimal, len(null_text), <const uint8_t*><char*>null_text)
         self.refused_column = -1
         self._columns = <FieldColumn*>calloc(column_count, sizeof(FieldColumn))
         if self._columns == NULL:
@@ -148,10 +192,11 @@ cdef class RowFormatter:
         free(self._columns)
         free(self._room)
 
-    def format(self, list columns not None, int64_t row_count):
+    def format(self, list columns not None, int64_t row_count, list quoting=None):
         """Return ``row_count`` rows as bytes, each with ``\\n`` at its end; None: see ``refused_column``.
 
-        ``columns``: (array, FieldKind) pairs, each array with ``row_count`` values. The view dies with the next call.
+        ``columns``: (array, FieldKind) pairs, each array with ``row_count`` values; ``quoting``: of each, MINIMAL
+        without it. The view dies with the next call.
         """
         cdef int64_t room = COPY_SLACK
         cdef int64_t index, size
@@ -159,9 +204,11 @@ cdef class RowFormatter:
             raise ValueError(f"{len(columns)} columns, the file has {self._column_count}")
         for index in range(self._column_count):
             room += open_column(&self._columns[index], columns[index][0], columns[index][1], row_count)
+            self._columns[index].quoting = MINIMAL if quoting is None else quoting[index]
+            room += row_count * (2 + self._style.null_size)
         self._make_room(room)
         with nogil:
-            size = put_rows(self._room, self._columns, self._column_count, row_count, self._delimiter)
+            size = put_rows(self._room, self._columns, self._column_count, row_count, &self._style)
         if size < 0:
             self.refused_column = -1 - size
             return None

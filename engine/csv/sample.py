@@ -21,9 +21,9 @@ from engine.csv.dialect import CsvDialect
 from engine.csv.header import REST, column_names, layout_of
 from engine.csv.long_records import find_long_record
 from engine.csv.parse import BlockParser, header_fields
-from engine.csv.scan import first_record_end, last_record_end
+from engine.csv.scan import first_record_end, last_record_end, record_offsets
 from engine.csv.text import begin_of, begins, is_stream, open_csv
-from engine.errors import DataError
+from engine.errors import ConfigurationError, DataError
 from engine.files.compression import TextSizes, begins_of, text_sizes
 from engine.graph.source_spec import CsvSource, SourceStatistics
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
@@ -34,6 +34,8 @@ _BLOCK_BYTES = 64 << 10
 _BLOCK_COUNT = 12
 #: limit of a first record that is longer than the head
 _COMPRESSED_HEAD_MAX = 64 << 20
+#: limit of text from which types are inferred where a number of rows is asked for
+_INFERRED_MAX = 128 << 20
 
 
 class Block(NamedTuple):
@@ -85,6 +87,26 @@ def first_head(spec: CsvSource) -> Head:
     """Return the head of the first file that holds anything, or an empty one."""
     found = (head for path in spec.paths if (head := read_head(spec, path)).data.strip())
     return next(found, Head(spec.paths[0], b"", 0, is_whole=True))
+
+
+def first_rows(spec: CsvSource, head: Head) -> Head:
+    """Return the head of a file with the rows from which types are inferred. Raises: ConfigurationError."""
+    dialect = CsvDialect.of(spec.delimiter, spec.quote)
+    wanted = spec.infer_rows + spec.header
+    with open_csv(spec, head.path) as file:
+        begin, data = begin_of(spec, file), b""
+        while True:
+            piece = file.read(max(HEAD_BYTES, len(data)))
+            data += piece
+            offsets = record_offsets(data, dialect.delimiter, dialect.quote)
+            if not piece or len(offsets) - 1 > wanted:
+                end = offsets[min(wanted, len(offsets) - 1)]
+                return Head(head.path, data[:end], begin, is_whole=not piece and end == len(data))
+            if len(data) > _INFERRED_MAX:
+                raise ConfigurationError(
+                    f"read_csv({head.path!r}): infer_rows={spec.infer_rows}: these rows have more than"
+                    f" {_INFERRED_MAX >> 20} MB of text; pass schema="
+                )
 
 
 def file_begins(spec: CsvSource, head: Head) -> list[Block]:

@@ -103,6 +103,10 @@ def _spec_of(paths: tuple[str, ...], codec: str, options: CsvOptions) -> CsvSour
         column_nulls=options.nulls_by_column(),
         date_formats=options.formats_by_column(),
         date_format=options.format_of_all(),
+        true_values=options.truths()[0],
+        false_values=options.truths()[1],
+        ragged_rows=options.ragged_rows,
+        infer_rows=-1 if options.infer_rows is None else options.infer_rows,
     )
 
 

@@ -2,16 +2,18 @@
 
 A null is nothing, an empty string is ``""``; other strings are quoted only when they hold the delimiter, a quote or a
 line end, or begin the file as a mark of its encoding does (U+FEFF). Numbers are written so that they read back as the
-same value, times as ISO 8601. Nested types have no text.
+same value, times as ISO 8601. Nested types have no text. ``CsvStyle`` has other forms of all of these.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 
 import pyarrow as pa
 
-from engine.csv.row_format import FieldKind, RowFormatter
+from engine.csv.row_format import FieldKind, Quoting, RowFormatter
+from engine.csv.style import CsvStyle
 from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.files.output_file import OutputFile
 from engine.records.arrow_functions import pc
@@ -59,12 +61,6 @@ def _is_text(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type))
 
 
-def _field(column: pa.Array) -> tuple[pa.Array, FieldKind]:
-    """Return a column in a form that the formatter takes: numbers as they are, everything else as text."""
-    kind = _NUMBERS.get(column.type)
-    return (_as_text(column), FieldKind.TEXT) if kind is None else (column, kind)
-
-
 def _as_text(column: pa.Array) -> pa.Array:
     data_type = column.type
     if _is_text(data_type):
@@ -89,6 +85,7 @@ def _check_moments(column: pa.Array, text: pa.Array) -> None:
         raise ValueError(f"{shown_value(moment)!r} has no text, it is too far from 1970; cast it to an integer")
 
 
+_PLAIN = CsvStyle()
 #: size of a batch's text that means very wide rows
 _LARGE_BYTES = 8 << 20
 
@@ -99,30 +96,57 @@ class CsvWriter:
     is_full = False
 
     def __init__(
-        self, schema: pa.Schema, path: str, header: bool = False, delimiter: str = ",", compression: str = ""
+        self,
+        schema: pa.Schema,
+        path: str,
+        header: bool = False,
+        delimiter: str = ",",
+        compression: str = "",
+        style: CsvStyle = _PLAIN,
     ) -> None:
         check_csv_sink(schema, delimiter)
         self._delimiter = delimiter
-        self._formatter = RowFormatter(len(schema), ord(delimiter))
+        self._style = style
+        self._null = style.null_text.encode()
+        self._formatter = self._new_formatter(len(schema))
+        self._quoting = [_quoting(style.quoting, field.type) for field in schema]
         self._text_columns: set[int] = set()
         self._row_count = 0
         self._is_begun = False
+        self._encoder = codecs.getincrementalencoder(style.encoding)() if style.encoding else None
         self._file = OutputFile(path, compression)
         if header:
-            self._put_rows([(pa.repeat(scalar_of(name), 1), FieldKind.TEXT) for name in schema.names], 1)
+            fields = [(self._checked(name, pa.repeat(scalar_of(name), 1)), FieldKind.TEXT) for name in schema.names]
+            self._put_rows(fields, 1, [_quoting(style.quoting, pa.string())] * len(schema))
 
-    def _put_rows(self, columns: list[tuple[pa.Array, FieldKind]], row_count: int) -> None:
-        while (view := self._formatter.format(columns, row_count)) is None:
+    def _new_formatter(self, column_count: int) -> RowFormatter:
+        return RowFormatter(column_count, ord(self._delimiter), ord(self._style.decimal), self._null)
+
+    def _put_rows(self, columns: list[tuple[pa.Array, FieldKind]], row_count: int, quoting: list[Quoting]) -> None:
+        while (view := self._formatter.format(columns, row_count, quoting)) is None:
             # Doubles beyond plain decimals: Arrow writes them, and those of the batches to come.
             index = self._formatter.refused_column
             self._text_columns.add(index)
-            columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
+            columns[index] = (self._numbers(columns[index][0]), FieldKind.TEXT)
         is_large = len(view) > _LARGE_BYTES
-        self._file.write(view if self._is_begun else self._with_first_quoted(view))
+        view = view if self._is_begun else self._with_first_quoted(view)
         self._is_begun = self._is_begun or len(view) > 0
+        self._file.write(view if self._encoder is None else self._encoded(view, columns))
         if is_large:
             # Very wide rows: the formatter's room for them is not kept.
-            self._formatter = RowFormatter(len(columns), ord(self._delimiter))
+            self._formatter = self._new_formatter(len(columns))
+
+    def _encoded(self, view: memoryview, columns: list[tuple[pa.Array, FieldKind]]) -> memoryview:
+        """Return text in the encoding of the file. Raises: DataError: it has not this character."""
+        assert self._encoder is not None, "a file in UTF-8"
+        try:
+            return memoryview(self._encoder.encode(str(view, "utf-8")))
+        except UnicodeEncodeError as error:
+            wrong = error.object[error.start]
+            said = f"{wrong!r} is not in {self._style.encoding}"
+        except UnicodeDecodeError as error:
+            said = f"{error.object[error.start : error.end]!r} is not UTF-8"
+        raise DataError(f"write_csv: encoding={self._style.encoding!r}: {said}; replace it, or write UTF-8")
 
     def _with_first_quoted(self, view: memoryview) -> memoryview:
         """Return the first rows of a file, with their first field in quotes where a reader would take it for a mark."""
@@ -136,15 +160,45 @@ class CsvWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
         columns = []
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
             try:
-                columns.append(_field(column))
+                columns.append(self._field(name, column, index))
             except ValueError as error:
                 raise DataError(f"write_csv: column {name!r} is {column.type}: {error}") from None
-        for index in self._text_columns:
-            columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
-        self._put_rows(columns, batch.num_rows)
+        self._put_rows(columns, batch.num_rows, self._quoting)
         self._row_count += batch.num_rows
+
+    def _field(self, name: str, column: pa.Array, index: int) -> tuple[pa.Array, FieldKind]:
+        """Return a column in a form that the formatter takes: numbers as they are, everything else as text."""
+        kind = _NUMBERS.get(column.type)
+        if kind is not None and index not in self._text_columns:
+            return column, kind
+        is_number = pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)
+        moments = self._style.moments(column)
+        texts = moments if moments is not None else self._numbers(column) if is_number else _as_text(column)
+        return self._checked(name, texts), FieldKind.TEXT
+
+    def _numbers(self, column: pa.Array) -> pa.Array:
+        texts = pc.cast(column, pa.string())
+        return pc.replace_substring(texts, ".", self._style.decimal) if self._style.decimal != "." else texts
+
+    def _checked(self, name: str, texts: pa.Array) -> pa.Array:
+        """Return texts; where nothing is quoted, DataError for one that has to be."""
+        if self._style.quoting != "none":
+            return texts
+        plain = pc.cast(texts, pa.binary()) if pa.types.is_binary(texts.type) else texts
+        wrong = pc.or_(
+            pc.match_substring_regex(plain, pattern=f"[{re.escape(self._delimiter)}\n\r]"),
+            pc.equal(plain, scalar_of(self._null if pa.types.is_binary(texts.type) else self._style.null_text)),
+        )
+        if pc.any(wrong).as_py():
+            shown = shown_value(texts.filter(wrong)[0])
+            why = "it is the text of nulls" if shown == self._style.null_text else "it has the delimiter or a line end"
+            raise DataError(
+                f"write_csv: column {name!r}: {shown!r} needs quotes, since {why}; pass another quoting= than 'none',"
+                " another delimiter=, or another null_text="
+            )
+        return texts
 
     def finish(self) -> tuple[int, int, str]:
         """Close the file; return (rows, bytes, "")."""
@@ -154,3 +208,12 @@ class CsvWriter:
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
         self._file.abort()
+
+
+def _quoting(quoting: str, data_type: pa.DataType) -> Quoting:
+    """Return the rule for quotes around values of a type."""
+    types = pa.types
+    is_number = types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type)
+    if quoting == "none":
+        return Quoting.NEVER
+    return Quoting.ALWAYS if quoting == "all" or (quoting == "non_numeric" and not is_number) else Quoting.MINIMAL

@@ -81,6 +81,8 @@ class Outputs:
             if spec.partition_by:
                 keys = frame.columns_of(spec.partition_by)
                 rows = rows.repartition(*keys).sortWithinPartitions(*keys)
+            if spec.is_single_file:
+                rows = rows.coalesce(1)
             rows = rows.mapInArrow(task, _STAGED)
             files = [msgspec.json.decode(row[0], type=StagedFile) for row in rows.select(F.col("file")).collect()]
         if not files and not spec.partition_by and not spec.mode:

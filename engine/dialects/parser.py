@@ -191,7 +191,8 @@ def check_names(statement: exp.Expr, text: str) -> None:
     """Raise PlanError for a function that is given arguments by their names, and knows places alone."""
     for node in nodes_in(statement, exp.PropertyEQ, exp.Kwarg):
         call = node.parent
-        if isinstance(call, exp.Anonymous) and call.name.lower() not in _BY_NAME:
+        is_of_files = isinstance(call, exp.Anonymous) and isinstance(call.parent, exp.Table)
+        if isinstance(call, exp.Anonymous) and not is_of_files and call.name.lower() not in _BY_NAME:
             raise PlanError(sentence(node, f"{call.name}() takes its arguments by their places, not by names", text))
 
 

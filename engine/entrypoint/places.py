@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import getpass
 import os
-import shutil
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.config.home import chosen_home, conf_folder, delivered, is_checkout
+from engine.config.home import chosen_home, conf_folder, copy_delivered, is_checkout
 from engine.errors import ConfigurationError
 from engine.network_address import is_ipv6, plain_host, split_address
 from engine.private_folder import make_private, own_folder
@@ -93,8 +92,7 @@ def make_conf(places: Places) -> bool:
     if not is_checkout() and not os.environ.get("DREY_CONF_DIR") and not places.conf.is_dir():
         try:
             make_private(places.conf)
-            for path in sorted(delivered("conf").iterdir()):
-                shutil.copyfile(path, places.conf / path.name)
+            copy_delivered(places.conf)
         except OSError as error:
             reason = f"{places.conf} cannot be made ({error.strerror})"
             raise ConfigurationError(f"{reason}: name a folder of your own in DREY_HOME or DREY_CONF_DIR") from error

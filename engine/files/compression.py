@@ -33,7 +33,7 @@ from engine.storage.file_systems import file_system_of, size_of
 _ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".lz4": "lz4"}
 ENDING_OF: Final = {codec: ending for ending, codec in _ENDINGS.items()}
 #: archives of several files, and codecs that no reader here knows
-_REFUSED: Final = {".zip": "zip", ".7z": "7z", ".rar": "rar", ".tar": "tar", ".tgz": "tar", ".z": "compress"}
+_REFUSED: Final = {".7z": "7z", ".rar": "rar", ".tar": "tar", ".tgz": "tar", ".z": "compress"}
 #: codec of files that are not compressed, whatever their ending
 PLAIN: Final = "none"
 CODECS: Final = tuple(ENDING_OF)
@@ -98,6 +98,11 @@ def codec_of(path: str, compression: str = "", what: str = "read") -> str:
     if named:
         return stored_as("" if named == PLAIN else named, charset)
     ending = Path(path).suffix.lower()
+    if ending == ".zip":
+        raise PlanError(
+            f"{what}({path!r}): a zip archive, whose members are read by their names: zip://{path}!/NAME, or"
+            f" zip://{path}!/*.csv for several"
+        )
     if ending in _REFUSED:
         raise NotYetSupportedError(
             f"{what}({path!r}): a {_REFUSED[ending]} archive; unpack it, or compress with one of {', '.join(CODECS)}"

@@ -1,7 +1,8 @@
 """Paths of a user, resolved to the files that are read: a file, a folder, a glob, or a list of those.
 
 A path may be a URL of a file as well (``file:///data/a.csv``, as Python, Spark and browsers write it), or of an object
-in a store (``s3://bucket/key``); other schemes are refused by name.
+in a store (``s3://bucket/key``), or of a member of an archive (``zip://a.zip!/b.csv``); other schemes are refused by
+name.
 
 In a folder, names that begin with ``.`` or ``_`` (``_SUCCESS``, ``_manifest.json``, checksum files) are no data and
 are skipped; ``_day=2024`` is the folder of a value, as it is for Spark. Folders inside it are not entered; where files
@@ -27,6 +28,8 @@ from engine.files.table_formats import check_no_table
 from engine.storage.file_system import FolderEntry
 from engine.storage.file_systems import LOCAL, file_system_of, is_file, is_folder
 from engine.storage.known_objects import current_known, in_parallel
+from engine.storage.zip_files import SCHEME as ZIP
+from engine.storage.zip_files import absolute_zip
 
 PathLike = str | os.PathLike[str]
 
@@ -76,6 +79,8 @@ def local_path(path: PathLike, what: str) -> str:
             raise PlanError(
                 f"{what}({text!r}): the current folder was removed; change to one that exists, or give a whole path"
             ) from None
+    if scheme[1].lower() == ZIP:
+        return absolute_zip(text, lambda archive: local_path(archive, what))
     if scheme[1].lower() != "file":
         if file_system_of(text) is not LOCAL:
             return text.rstrip("/")

@@ -28,7 +28,7 @@ import msgspec
 
 from engine.commit.decision import DecidedOutput
 from engine.commit.output_target import OutputTarget
-from engine.commit.targets import target_of_path
+from engine.commit.targets import target_named, target_of_path
 from engine.errors import ConfigurationError
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 #: formats that have a call of their own, write_NAME
-CALLS: Final = frozenset({"csv", "parquet", "records", "text", "json", "ipc", "orc"})
+CALLS: Final = frozenset({"csv", "parquet", "records", "text", "json", "ipc", "orc", "excel"})
 
 
 class SinkWriter(Protocol):
@@ -177,7 +177,7 @@ class SinkFormat(ABC):
 
     def target(self, spec: SinkSpec) -> OutputTarget:
         """Return the entry of the place where the output lands."""
-        return target_of_path(spec.path)
+        return target_named("file") if spec.is_single_file else target_of_path(spec.path)
 
     def runs(self, spec: SinkSpec, schema: pa.Schema) -> PartitionedRows | None:
         """Return the division of sorted rows by their partitions; None: folders are named after values."""
@@ -193,8 +193,19 @@ class SinkFormat(ABC):
 
 
 def with_written_codec(spec: SinkSpec) -> SinkSpec:
-    """Return a sink whose files are compressed as a whole, with its codec. Raises: ConfigurationError."""
-    from engine.files.compression import written_codec
+    """Return a sink whose files are compressed as a whole, with its codec. Raises: ConfigurationError.
+
+    The name of a single file says it, as it does to readers.
+    """
+    from engine.files.compression import ENDING_OF, codec_of, written_codec
 
     codec = written_codec(spec.compression or None, f"write_{spec.format}")
+    if spec.is_single_file:
+        named = codec_of(spec.path)
+        if codec and codec != named:
+            raise ConfigurationError(
+                f"write_{spec.format}({spec.path!r}): compression={spec.compression!r} of a single file whose name does"
+                f" not say it; name it {spec.path}{ENDING_OF[codec]}"
+            )
+        codec = named
     return msgspec.structs.replace(spec, compression=codec)

@@ -250,6 +250,10 @@ class SourceFormat(Generic[Spec]):
         """Return whether the rows of a split are the same, whichever subtask reads it, and when it is told to."""
         return False
 
+    def is_read_by_threads(self, spec: Spec) -> bool:
+        """Return whether several readers of one task may take the splits; its reader is one in runs that shares."""
+        return False
+
     def reader(
         self, spec: Spec, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
     ) -> SourceReader:

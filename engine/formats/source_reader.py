@@ -65,7 +65,7 @@ class FilteringReader(Protocol):
 
 
 class SharingReader(Protocol):
-    """One that can be told its splits one by one."""
+    """One that can be told its splits one by one; all rows of one have come before it takes the next, if in runs."""
 
     def take_from(self, take: Callable[[], SourceSplit | None]) -> None:
         """Read the splits that are taken, until there is none, in place of its own; before the first row is read."""

@@ -1,12 +1,12 @@
-"""Formats of functions over batches: Arrow batches, pandas frames or dicts of numpy arrays.
+"""Formats of functions over batches: Arrow batches, frames of pandas or Polars, or dicts of numpy arrays.
 
 An Arrow table may be returned for a batch.
 
     to_format(batch, "numpy") -> dict        from_format(value, "numpy", schema) -> batch of exactly that schema
     column_to_format(column, "numpy")        column_from_format(value, "numpy", field, size): the same of one column
 
-numpy and pandas are the user's: imported here when asked for, in the process that runs the function. Values become
-those of another type only where nothing is lost: arrays as array_fit.py says, objects as value_check.pyx does.
+numpy, pandas and Polars are the user's: imported here when asked for, in the process that runs the function. Values
+become those of another type only where nothing is lost: arrays as array_fit.py says, objects as value_check.pyx does.
 
 Held by: tests/integration/test_functional.py
 """
@@ -27,7 +27,13 @@ from engine.records.stored_types import stored_array, stored_type
 from engine.records.value_check import MisfitError, check_values, may_lose
 from engine.records.value_writer import described
 
-FORMATS = ("arrow", "pandas", "numpy")
+FORMATS = ("arrow", "pandas", "numpy", "polars")
+_COLUMNS = {
+    "arrow": "a pyarrow.Array",
+    "pandas": "a pandas.Series",
+    "numpy": "a numpy.ndarray",
+    "polars": "a polars.Series",
+}
 
 
 def to_format(batch: pa.RecordBatch, kind: str) -> Any:
@@ -36,6 +42,8 @@ def to_format(batch: pa.RecordBatch, kind: str) -> Any:
         return batch
     if kind == "pandas":
         return pandas_frame(batch)
+    if kind == "polars":
+        return _polars().from_arrow(batch)
     names = batch.schema.names
     return {name: numpy_column(column) for name, column in zip(names, batch.columns, strict=True)}
 
@@ -46,9 +54,17 @@ def is_of_format(value: Any, kind: str) -> bool:
         return isinstance(value, pa.RecordBatch | pa.Table)
     if kind == "numpy":
         return isinstance(value, dict)
+    if kind == "polars":
+        return isinstance(value, _polars().DataFrame)
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 
     return isinstance(value, pd.DataFrame)
+
+
+def _polars() -> Any:
+    import polars
+
+    return polars
 
 
 def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
@@ -67,6 +83,8 @@ def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
 def _typed(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
     if not is_of_format(value, kind):
         raise TypeError(f"{type(value).__name__}, which is no batch of format {kind}")
+    if kind == "polars":
+        value, kind = value.to_arrow(), "arrow"
     names = list(value.schema.names) if kind == "arrow" else list(value)
     if sorted(map(str, names)) != sorted(schema.names):
         raise TypeError(f"columns {names}, the schema has {schema.names}")
@@ -146,18 +164,22 @@ def _first_unfit(given: Sequence[Any], data_type: pa.DataType) -> MisfitError | 
 
 
 def column_to_format(column: pa.Array, kind: str) -> Any:
-    """Return a column as a function of columns wants it: pyarrow.Array, pandas.Series or numpy.ndarray."""
+    """Return a column as a function of columns wants it: pyarrow.Array, a Series of pandas or Polars, numpy.ndarray."""
     if kind == "arrow":
         return column
+    if kind == "polars":
+        return _polars().from_arrow(column)
     return pandas_column(column) if kind == "pandas" else numpy_column(column)
 
 
 def column_from_format(value: Any, kind: str, field: pa.Field, size: int) -> pa.Array:
     """Convert the result of a function of columns to ``size`` values of the field's type; raises if it does not fit."""
+    if kind == "polars" and isinstance(value, _polars().Series):
+        value = value.to_arrow()
     if isinstance(value, pa.Array | pa.ChunkedArray):
         value.validate(full=True)
     elif kind == "arrow" or isinstance(value, str | bytes) or not hasattr(value, "__len__"):
-        expected = {"arrow": "a pyarrow.Array", "pandas": "a pandas.Series", "numpy": "a numpy.ndarray"}[kind]
+        expected = _COLUMNS[kind]
         raise TypeError(f"{type(value).__name__}, expected {expected}")
     column = _of_field(field.with_name(""), value)
     if len(column) != size:

@@ -11,6 +11,7 @@
                partition              the batch with a column CHANNEL_COLUMN: function(*key values, channel count)
     as one     map_partition          function(rows) returns an iterable of rows, rows is an iterator over all of them
                reduce                 the same for each group (group_rows.py)
+               reduce:<format>        one frame or an iterable of them for each group, which is a frame
                co_group               function(left_rows, right_rows) for each key of two inputs
 
 Input is pulled when the function's iterators want it, output is yielded while input comes: what is held is a batch of
@@ -185,6 +186,8 @@ class FunctionBody:
                 return self._stream(iter([(rows,)]), rows)
             case "reduce":
                 groups = GroupedRows(batches, [self._view(())], (GROUP_START,))
+                if self._format:
+                    return self._framed(groups)
                 return self._stream(self._groups(groups), groups)
             case "co_group":
                 left, right = (self._view(columns) for columns in self._operator.views)
@@ -311,8 +314,20 @@ class FunctionBody:
             raise self._place.error_at(error, (make_row(keys, values),)) from error
         return channels
 
-    def _map_batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows = f"rows {self._row_count} to {self._row_count + batch.num_rows - 1} of this subtask"
+    def _framed(self, groups: GroupedRows) -> Iterator[pa.RecordBatch]:
+        """Yield the results of a function of whole groups, each a frame."""
+        is_empty = True
+        while groups.next_group():
+            is_empty = False
+            group = pa.concat_batches(list(groups.batches(0)))
+            first = group.slice(0, 1).select(list(self._operator.keys)).to_pylist()
+            yield from self._map_batches(group, f"the group of {describe_row(first[0])}" if first[0] else "all rows")
+            del group
+        if is_empty and not self._operator.keys:
+            yield from self._map_batches(pa.RecordBatch.from_pylist([], self._input_schema), "no rows")
+
+    def _map_batches(self, batch: pa.RecordBatch, rows: str = "") -> Iterator[pa.RecordBatch]:
+        rows = rows or f"rows {self._row_count} to {self._row_count + batch.num_rows - 1} of this subtask"
         handed = [batch]
         del batch  # what is very wide is not kept longer than it is needed
         for value in self._batches_of(handed, rows):

@@ -22,7 +22,7 @@ import cloudpickle
 
 from engine.errors import PlanError, SchemaError
 from engine.functions.function_bytes import packed
-from engine.functions.user_function import METHODS, function_of
+from engine.functions.user_function import METHODS, PreparedFunction, function_of
 from engine.graph.call_policy import ON_ERROR, CallPolicy
 from engine.graph.plan import PythonFunction
 from engine.user_warnings import warn_user
@@ -77,6 +77,8 @@ def _imported_by(module: ModuleType) -> list[ModuleType]:
 def _innermost(function: Any) -> Any:
     """Return the function inside decorators and partials."""
     while True:
+        if isinstance(function, PreparedFunction):
+            function = function.function
         inner = inspect.unwrap(function) if inspect.isroutine(function) else function
         if not isinstance(inner, partial):
             return inner

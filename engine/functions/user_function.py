@@ -91,6 +91,39 @@ class FunctionContext:
         return {name: counter.value for name, counter in self._counters.items()}
 
 
+class PreparedFunction:
+    """A function whose first argument is made by another one, once in each subtask: a model, a client."""
+
+    def __init__(self, function: Callable[..., Any], setup: Callable[..., Any]) -> None:
+        self.function = function
+        self._setup = setup
+        self._made: Any = None
+
+    def open(self, context: FunctionContext) -> Any:
+        """Make it; the function that does may be ``async``, and may take the context."""
+        try:
+            takes_context = bool(inspect.signature(self._setup).parameters)
+        except ValueError:  # of some that are written in C nothing is known
+            takes_context = False
+        made = self._setup(context) if takes_context else self._setup()
+        if inspect.isawaitable(made):
+            return self._await(made)
+        self._made = made
+        return None
+
+    async def _await(self, made: Awaitable[Any]) -> None:
+        self._made = await made
+
+    def __call__(self, *values: Any) -> Any:
+        """Return the result of the function for what was made, and some values."""
+        return self.function(self._made, *values)
+
+    def close(self) -> Any:
+        """Close what was made, if it can be closed."""
+        made, self._made = self._made, None
+        return made.close() if callable(getattr(made, "close", None)) else None
+
+
 def function_of(kind: str, value: Any) -> Callable[..., Any] | None:
     """Return the callable for a kind, or None when the value has none."""
     name = kind.partition(":")[0]

@@ -10,6 +10,7 @@
     task_executors.py    the list of TaskExecutors, and how one is drained
     insight.py           ProcessInsightGateway   REST ─► any process: load, logs, threads
     job_details.py       what people ask of one job
+    memory_use.py        the memory of a process now, and of a job over time
     job_queue.py         the order in which jobs get slots, and each job's place
     failure_info.py      an exception as data, root cause first
 

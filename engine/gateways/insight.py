@@ -119,6 +119,33 @@ class SamplePressure(Request[PressureSample], frozen=True):
     interval_ms: int
 
 
+class Stack(msgspec.Struct, frozen=True):
+    """A stack with its time: the name of the thread, then frames from the outermost to the innermost."""
+
+    frames: tuple[str, ...]
+    #: microseconds on a processor, and not on one
+    busy_us: int = 0
+    waiting_us: int = 0
+
+
+class StackSample(msgspec.Struct, frozen=True):
+    """The stacks of the threads of a process during some seconds, those with the most time first."""
+
+    stacks: tuple[Stack, ...]
+    seconds: float
+    #: name of the sampler, and why it was no better one; "": no reason
+    taken_by: str = ""
+    note: str = ""
+    #: number of stacks with less time, which are not told
+    left_out: int = 0
+
+
+class SampleStacks(Request[StackSample], frozen=True):
+    """Ask where the threads of the process are, for some seconds from now."""
+
+    seconds: float
+
+
 INSIGHT_TYPES: tuple[type[msgspec.Struct], ...] = (
     ListLogs,
     LogList,
@@ -129,6 +156,8 @@ INSIGHT_TYPES: tuple[type[msgspec.Struct], ...] = (
     RequestProcessMetrics,
     RequestThreadDump,
     SamplePressure,
+    SampleStacks,
+    StackSample,
     ThreadDump,
 )
 
@@ -154,4 +183,8 @@ class ProcessInsightGateway(Protocol):
 
     async def sample_pressure(self, request: SamplePressure) -> PressureSample:
         """Return the activities of a job's attempts; takes as long as the samples."""
+        ...
+
+    async def sample_stacks(self, request: SampleStacks) -> StackSample:
+        """Return the stacks of all threads during some seconds; takes as long."""
         ...

@@ -15,6 +15,7 @@ from __future__ import annotations
 import msgspec
 
 from engine.gateways.job_queue import WaitingJob
+from engine.gateways.memory_use import MemoryPoint
 from engine.graph.deployment import FailureInfo, TaskCounters
 from engine.graph.planned_step import PlannedStep
 from engine.graph.run_time_decision import RunTimeDecision
@@ -104,6 +105,8 @@ class JobDetails(msgspec.Struct, frozen=True):
     stores: dict[str, tuple[int, int, int]] = {}
     #: physical operators as they were planned
     planned: tuple[PlannedStep, ...] = ()
+    #: memory of its TaskManagers over time
+    memory: tuple[MemoryPoint, ...] = ()
 
 
 class RequestJobDetails(Request[JobDetails], frozen=True):

@@ -26,6 +26,7 @@ import msgspec
 from engine.gateways.insight import INSIGHT_TYPES
 from engine.gateways.job_details import JOB_DETAIL_TYPES, JobRestart
 from engine.gateways.job_queue import FIRST_TURN, JOB_QUEUE_TYPES, JobTurn, WaitingJob
+from engine.gateways.memory_use import MemoryInUse
 from engine.gateways.task_executors import TASK_EXECUTOR_TYPES, TaskExecutorHardware
 from engine.graph.deployment import (
     FailureInfo,
@@ -400,6 +401,8 @@ class ReportProgress(Request[Acknowledge], frozen=True):
     """Counters of the running attempts of one job."""
 
     tasks: tuple[TaskProgress, ...]
+    #: memory of the process that they run in
+    memory: MemoryInUse | None = None
 
 
 class TaskExecutorLost(Request[Acknowledge], frozen=True):

@@ -71,6 +71,13 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     #: formats of dates and times, by column; ``date_format`` is that of all others
     date_formats: dict[str, str] = {}
     date_format: str = ""
+    #: texts that are true and false, beside true, True and TRUE, false, False and FALSE
+    true_values: tuple[str, ...] = ()
+    false_values: tuple[str, ...] = ()
+    #: records with other numbers of fields: fail, fill, cut, or fit
+    ragged_rows: str = "fail"
+    #: first rows from which types are inferred; -1: a sample
+    infer_rows: int = -1
     #: columns that each file must have; its header may have others. (): exactly those of ``file_schema_ipc``
     named: tuple[str, ...] = ()
 
@@ -114,6 +121,8 @@ class TextSource(msgspec.Struct, frozen=True, tag="text"):
     columns: tuple[str, ...]
     #: compression, as in ``CsvSource``
     compression: str = ""
+    #: first lines of each file that are passed over
+    skip_rows: int = 0
 
 
 class JsonSource(msgspec.Struct, frozen=True, tag="json"):
@@ -217,7 +226,7 @@ class SourceStatistics(msgspec.Struct, frozen=True):
 
 
 class SinkSpec(msgspec.Struct, frozen=True):
-    """A sink: ``path`` is a folder in which rows are written.
+    """A sink: ``path`` is a folder in which rows are written, or the one file of them.
 
     ``format``: csv parquet records text json ipc ipc_stream orc; arrow and stream for results of the client, discard
     for none.
@@ -244,5 +253,7 @@ class SinkSpec(msgspec.Struct, frozen=True):
     schema_mode: str = "strict"
     #: columns of texts, and the types as which readers take them, as an Arrow IPC schema; b"": any text
     text_types_ipc: bytes = b""
+    #: True if ``path`` is a file, which one subtask writes
+    is_single_file: bool = False
     #: options of the format and of its target, as JSON that the format's entry reads; no secret is in it
     options: str = ""

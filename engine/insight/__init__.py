@@ -2,6 +2,7 @@
 
 log_folder.py       LogFolder: the log files of a process and of jobs, read by name and never by path
 thread_dump.py      where every thread is
+stack_sampler.py    StackSampler: what their time goes into
 process_metrics.py  memory, processor time, threads and descriptors
 process_meter.py    ProcessMeter: these, and the numbers of a process's own parts
 disk_watch.py       DiskWatch: free and used bytes of the disks of folders

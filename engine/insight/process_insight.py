@@ -1,6 +1,7 @@
 """ProcessInsight: the endpoint of a process that answers people who watch it.
 
-    insight-<resource id>     ListLogs, ReadLog, RequestThreadDump, RequestProcessMetrics, SamplePressure
+    insight-<resource id>     ListLogs, ReadLog, RequestThreadDump, RequestProcessMetrics, SamplePressure,
+                              SampleStacks
 
 It answers calls of any epoch. Files are read off the loop. Attempts are looked at on the loop, again and again as
 long as a sample takes. Several callers that ask for the same sample at one time share it.
@@ -28,6 +29,8 @@ from engine.gateways.insight import (
     RequestProcessMetrics,
     RequestThreadDump,
     SamplePressure,
+    SampleStacks,
+    StackSample,
     TaskActivity,
     TaskPressure,
     ThreadDump,
@@ -35,6 +38,7 @@ from engine.gateways.insight import (
 from engine.ids import ExecutionAttemptId, JobId, ResourceId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_meter import ProcessMeter
+from engine.insight.stack_sampler import SECONDS_MAX, StackSampler
 from engine.insight.thread_dump import thread_dump
 from engine.rpc.endpoint import RpcEndpoint
 
@@ -84,6 +88,7 @@ class ProcessInsight(RpcEndpoint):
         self._activities = activities
         self._meter = meter or ProcessMeter()
         self._usage = usage
+        self._stacks = StackSampler()
         self._sampling: dict[SamplePressure, asyncio.Task[PressureSample]] = {}
 
     async def list_logs(self, request: ListLogs) -> LogList:
@@ -114,6 +119,10 @@ class ProcessInsight(RpcEndpoint):
             sampling.add_done_callback(self._completed)
             sampling.add_done_callback(lambda _: self._sampling.pop(request, None))
         return await asyncio.shield(sampling)
+
+    async def sample_stacks(self, request: SampleStacks) -> StackSample:
+        """Return the stacks of all threads during some seconds."""
+        return await self._stacks.sample(min(request.seconds, SECONDS_MAX))
 
     async def _sample(self, request: SamplePressure) -> PressureSample:
         seen: dict[ExecutionAttemptId, Counter[TaskActivity]] = {}

@@ -105,7 +105,7 @@ class JobMaster(RpcEndpoint):
         commit = JobCommit(facts.graph.job_graph, epoch, leadership.is_leading, storage, facts.staging)
         states = HeldStates(facts.graph.job_graph)
         self._outputs = OutputSteps(job_graph.job_id, commit, states, self._journal, leadership.blocking_work)
-        self._report = JobReport(facts, self.state.history, clock, self._outputs.traffic)
+        self._report = JobReport(facts, self.state.history, self.state.memory, clock, self._outputs.traffic)
         self._calls = JobCalls(rpc, epoch, settings.resource_manager_address)
         self._task_executors = TaskExecutorWatch(
             rpc,

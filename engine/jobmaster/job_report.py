@@ -23,6 +23,7 @@ from engine.jobmaster.job_details import vertex_details
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.job_summary import vertex_progress, vertex_results
+from engine.jobmaster.memory_history import MemoryHistory
 from engine.jobmaster.status_history import StatusHistory
 from engine.storage.store_counters import StoreTraffic
 
@@ -30,8 +31,11 @@ from engine.storage.store_counters import StoreTraffic
 class JobReport:
     """Status, times and numbers of one job."""
 
-    def __init__(self, facts: JobFacts, history: StatusHistory, clock: Clock, traffic: StoreTraffic) -> None:
+    def __init__(
+        self, facts: JobFacts, history: StatusHistory, memory: MemoryHistory, clock: Clock, traffic: StoreTraffic
+    ) -> None:
         self._facts = facts
+        self._memory = memory
         self._traffic = traffic
         self._history = history
         self._clock = clock
@@ -141,6 +145,7 @@ class JobReport:
             self._job.configuration,
             stores=self._stores,
             planned=self._job.planned,
+            memory=self._memory.points(self._facts.clock.wall_ms()),
         )
 
     @property

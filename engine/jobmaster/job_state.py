@@ -77,6 +77,7 @@ from engine.jobmaster.job_scheduling import JobScheduling, refused
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.job_tasks import JobTasks
 from engine.jobmaster.job_timers import JobTimers
+from engine.jobmaster.memory_history import MemoryHistory
 from engine.jobmaster.repeated_failure import RepeatedFailure
 from engine.jobmaster.stall_watch import StallWatch
 from engine.jobmaster.status_history import StatusHistory
@@ -124,7 +125,8 @@ class JobState:
         repeated = RepeatedFailure(settings.give_up_s(job_graph))
         stall = StallWatch(facts.graph, settings.stalled_timeout_s(job_graph))
         self._links = JobLinks(facts)
-        self._tasks = JobTasks(facts, self._out, stall, repeated, self._links)
+        self.memory = MemoryHistory()
+        self._tasks = JobTasks(facts, self._out, stall, repeated, self._links, self.memory)
         self._mending = JobMending(
             facts, self._out, self._timers, self.history, self._tasks, self._scheduling, repeated, self._links
         )

@@ -26,6 +26,7 @@ from engine.jobmaster.job_event import Replanned, TaskEnded
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_instruction import Cancel, Instruction, ReviseOutputs, Tell, WriteDown
 from engine.jobmaster.job_links import JobLinks
+from engine.jobmaster.memory_history import MemoryHistory
 from engine.jobmaster.partition_tracker import partitions_to_release
 from engine.jobmaster.repeated_failure import RepeatedFailure
 from engine.jobmaster.scheduler import PRODUCING
@@ -44,7 +45,9 @@ class JobTasks:
         stall: StallWatch,
         repeated: RepeatedFailure,
         links: JobLinks,
+        memory: MemoryHistory,
     ) -> None:
+        self._memory = memory
         self._links = links
         self._facts = facts
         self._out = out
@@ -54,7 +57,11 @@ class JobTasks:
     def learn(self, report: TaskReport) -> ExecutionVertex | None:
         """Take note of a report; return the subtask that it changed."""
         facts = self._facts
+        known = facts.graph.vertex_of(report.attempt)
+        before = 0 if known is None else known.current.counters.spilled_bytes
         vertex = facts.graph.update(report, facts.clock)
+        if vertex is not None:
+            self._memory.spilled(report.counters.spilled_bytes - before)
         self._stall.moved()
         if vertex is not None and vertex.current.state in PRODUCING:
             facts.scheduler.produces(vertex)
@@ -85,7 +92,10 @@ class JobTasks:
         for each in progress.tasks:
             vertex = self._facts.graph.vertex_of(each.attempt)
             if vertex is not None and not vertex.current.state.is_terminal:
+                self._memory.spilled(each.counters.spilled_bytes - vertex.current.counters.spilled_bytes)
                 vertex.current.counters = each.counters
+        if progress.memory is not None:
+            self._memory.noted(progress.memory, self._facts.clock.wall_ms())
         return self._stall.note(progress.tasks, self._facts.clock.monotonic_s())
 
     def replan(self, finished: ExecutionVertex) -> tuple[int, ...]:

@@ -25,6 +25,7 @@
     hash_join_driver.py    the head of a hash join
     shared_builds.py   one build side for all subtasks of a broadcast join in a process
     split_queues.py     splits of a source, which its subtasks in a process take from each other
+    scan_threads.py     a source that several threads read for one task, in the order of its splits
     runtime_filters.py filters of sources, made of a join's build side; filter_registry: for those in other tasks
     sort_merge_driver.py   the head of a sort-merge join
     partitioned_asof_driver.py   the head of an as-of join by keys, partition by partition

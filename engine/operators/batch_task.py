@@ -165,7 +165,7 @@ class BatchTask:
         rows_out, bytes_out = self._given()
         idle_ns = sum(task_input.idle_ns for task_input in tuple(self._inputs.values()))
         blocked_ns = sum(partition.blocked_ns for partition in self._partitions)
-        processor_us = self._processor.times_us()
+        processor_us = [processor.times_us() for processor in (self._processor, *self._context.helpers)]
         return TaskCounters(
             rows_in=0 if driver is None else driver.rows_in,
             rows_out=rows_out,
@@ -185,8 +185,8 @@ class BatchTask:
             back_pressured_ms=blocked_ns // 1_000_000,
             idle_ms=(idle_ns + self._context.filter_wait_ns) // 1_000_000,
             output_us=max(0, self._meters.output_ns - blocked_ns) // 1000,
-            cpu_us=processor_us[0],
-            runnable_us=processor_us[1],
+            cpu_us=sum(worked for worked, _ in processor_us),
+            runnable_us=processor_us[0][1],
         )
 
     def _given(self) -> tuple[int, int]:

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
+from engine.closing import close_all
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.formats.registry import open_source
 from engine.formats.source_reader import (
+    CompactReader,
     RunsReader,
+    SourceReader,
     is_compact,
     is_filtering,
     is_in_runs,
@@ -29,6 +32,7 @@ from engine.formats.source_reader import (
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.runtime_filters import together
+from engine.operators.scan_threads import ApartReader, ScanThreads
 from engine.operators.source_pacing import paced, share_of
 from engine.records.adaptive_key_filter import mask_of
 from engine.records.top_keys import TopTest
@@ -104,6 +108,9 @@ class SourceDriver:
         self._awaited: RuntimeFilters | None = None
         #: splits that other subtasks may read
         self._queue: SplitQueue | None = None
+        #: readers, one a thread, and what reads with several
+        self._readers: list[SourceReader] = []
+        self._scan: ScanThreads | None = None
         #: a source takes nothing from other tasks
         self.rows_in = 0
         self.bytes_in = 0
@@ -114,22 +121,29 @@ class SourceDriver:
         assert isinstance(operator, SourceOperator)
         self._context = context
         self._output = output
-        self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
+        splits, threads = context.descriptor.splits, max(1, min(operator.threads, len(context.descriptor.splits)))
+        self._readers = [open_source(operator.spec, splits, context.spill_space) for _ in range(threads)]
+        self._reader = self._readers[0]
         if context.descriptor.held_states and reads_states(self._reader):
             self._reader.read_states(context.descriptor.held_states)
         attempt = context.descriptor.attempt
         if context.descriptor.shares_splits and is_sharing(self._reader):
             key = (context.descriptor.job_id, attempt.vertex, attempt.attempt_number)
-            self._queue = context.services.split_queues.enter(key, context.descriptor.splits)
+            self._queue = context.services.split_queues.enter(key, splits)
             self._reader.take_from(self._queue.take)
         if output.compact_columns and is_compact(self._reader):
-            self._reader.keep_compact(output.compact_columns)
+            for reader in cast("list[CompactReader]", self._readers):
+                reader.keep_compact(output.compact_columns)
         self._reader_filters = is_filtering(self._reader)
-        self._run_reader: RunsReader | None = None
+        if threads > 1:
+            readers = cast("list[ApartReader]", self._readers)
+            self._scan = ScanThreads(readers, context, keeps_runs=operator.in_runs)
+        self._run_reader: RunsReader | ScanThreads | None = None
         if operator.in_runs and is_in_runs(self._reader):
-            self._run_reader = self._reader
-            self._run_reader.is_in_runs = True
-        self._tests: list[AdaptiveKeyFilter] = []
+            self._reader.is_in_runs = True
+            self._run_reader = self._scan or self._reader
+        #: filters of each reader
+        self._tests: list[list[AdaptiveKeyFilter]] = [[] for _ in self._readers]
         self._top: TopTest | None = None
         if operator.top is not None and is_filtering(self._reader):
             self._top = TopTest(operator.top.key, operator.top.count, is_only_key=operator.top.is_only_key)
@@ -137,9 +151,10 @@ class SourceDriver:
 
     def filter_by(self, filters: RuntimeFilters, wanted: Sequence[RuntimeFilter]) -> None:
         """Leave out rows that a join has no partner for; to be called before the first one is read."""
-        self._tests.extend(filters.tests(wanted))
-        if is_filtering(self._reader):
-            self._reader.filter_by(self._tests)
+        for reader, tests in zip(self._readers, self._tests, strict=True):
+            tests.extend(filters.tests(wanted))
+            if is_filtering(reader):
+                reader.filter_by(tests)
 
     def _await_filters(self) -> None:
         """Wait for the filters of those that rows are sent to, where these are in this process and make some."""
@@ -185,27 +200,27 @@ class SourceDriver:
 
     def _left_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that filters of joins leave, where the reader does not leave out the others itself."""
-        if not self._tests or self._reader_filters:
+        if self._reader_filters or not self._tests[0]:
             return batch
         from engine.records.kept_rows import kept_rows
 
-        mask = mask_of(self._tests, batch)
+        mask = mask_of(self._tests[0], batch)
         return batch if mask is None else kept_rows(batch, mask)
 
     def _count_left_out(self) -> None:
-        self._context.bad_rows = self._reader.bad_rows
+        self._context.bad_rows = sum(reader.bad_rows for reader in self._readers)
         if is_noting(self._reader):
             self._context.notes = dict(self._reader.notes)
-        self._context.pruned_groups = self._reader.pruned_groups
+        self._context.pruned_groups = sum(reader.pruned_groups for reader in self._readers)
         dropped = 0 if self._top is None else self._top.rows_dropped
-        self._context.filtered_rows = dropped + sum(test.rows_dropped for test in self._tests)
+        self._context.filtered_rows = dropped + sum(test.rows_dropped for tests in self._tests for test in tests)
 
     def _batches(self) -> Iterable[pa.RecordBatch]:
         """Return the reader's batches, held back where the source has a rate limit."""
         operator = self._descriptor.operator
         assert isinstance(operator, SourceOperator)
         if operator.rate_limit is None:
-            return self._reader
+            return self._reader if self._scan is None else self._scan
         own = self._context.descriptor.splits
         parallelism = self._context.descriptor.parallelism
         share = 1 / parallelism if operator.is_replicated else share_of(operator.spec.splits, own)
@@ -220,8 +235,10 @@ class SourceDriver:
         self._leave_splits()
         if self._awaited is not None:
             self._awaited.close()
-        if hasattr(self, "_reader"):
-            self._reader.close()
+        if self._scan is not None:
+            self._scan.close()
+        else:
+            close_all([reader.close for reader in self._readers])
 
 
 class InputDriver:

@@ -20,6 +20,7 @@ from engine.config.loader import Configuration
 from engine.errors import TaskCancelledError
 from engine.graph.deployment import StagedFile, TaskDeploymentDescriptor
 from engine.graph.operator_descriptor import OperatorDescriptor
+from engine.insight.processor_time import ProcessorTime
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.value_store import CountedValues
 from engine.memory.page_budget import OPERATOR_PAGES_MIN
@@ -102,6 +103,8 @@ class TaskContext:
         self.pages_peak = 0
         self.bad_rows = 0
         self.pruned_groups = 0
+        #: times of other threads that work for the task
+        self.helpers: list[ProcessorTime] = []
         #: rows that filters of joins, or a top-n behind it, have left out of the source
         self.filtered_rows = 0
         #: time that the source has waited for them

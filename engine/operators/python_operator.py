@@ -45,6 +45,12 @@ ROWS_ENOUGH = 8 * BATCH_ROWS_MAX
 ROWS_AT_ONCE = 8 * BATCH_ROWS_MAX
 
 
+def _plain(kind: str) -> str:
+    """Return a kind without the format of its batches, except of functions that see where batches end."""
+    name, mark, _ = kind.partition(":")
+    return name if mark and name in GROUP_KINDS else kind
+
+
 class PythonFunctionOperator(ChainedOperator):
     """Runs a user's function."""
 
@@ -57,7 +63,7 @@ class PythonFunctionOperator(ChainedOperator):
         #: rows that wait for a function that makes a column
         self._rows: AttachedColumn | None = None
         #: rows for a function that sees no batches
-        self._small = SmallBatches(1, rows_enough=ROWS_ENOUGH) if operator.kind in ROW_KINDS else None
+        self._small = SmallBatches(1, rows_enough=ROWS_ENOUGH) if _plain(operator.kind) in ROW_KINDS else None
         self._lock = threading.Lock()
         self._is_cancelled = False  # guarded by: self._lock
 
@@ -65,7 +71,7 @@ class PythonFunctionOperator(ChainedOperator):
         """Open a session with a worker of the job, unless broadcast data sets are still to come."""
         super().open(context, output)
         schema = to_arrow_schema(self.descriptor.input_schemas[0])
-        self._marker = GroupMarker(schema, self.operator.keys) if self.operator.kind in GROUP_KINDS else None
+        self._marker = GroupMarker(schema, self.operator.keys) if _plain(self.operator.kind) in GROUP_KINDS else None
         if self.operator.kind.startswith("column"):
             self._rows = AttachedColumn(self.operator.arguments, to_arrow_schema(self.descriptor.output_schema))
         if not self.operator.broadcasts:

@@ -5,7 +5,8 @@ Held by: tests/operators/test_batch_task.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -40,6 +41,22 @@ class ModuleStore(Protocol):
         ...
 
 
+class HelperThread(Protocol):
+    """A thread that works for a task."""
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def join(self) -> None:
+        """Wait for the end."""
+        ...
+
+
+def _new_thread(work: Callable[[], None], name: str) -> HelperThread:
+    return threading.Thread(target=work, name=name, daemon=True)
+
+
 class TaskServices(msgspec.Struct, frozen=True):
     """Shared by all tasks of one TaskExecutor; each is safe to use from any task thread."""
 
@@ -55,6 +72,8 @@ class TaskServices(msgspec.Struct, frozen=True):
     shared_builds: SharedBuilds = msgspec.field(default_factory=SharedBuilds)
     filter_registry: FilterRegistry = msgspec.field(default_factory=FilterRegistry)
     split_queues: SplitQueues = msgspec.field(default_factory=SplitQueues)
+    #: function that returns a thread for work of a task, with a name
+    new_thread: Callable[[Callable[[], None], str], HelperThread] = _new_thread
     #: None where there is one TaskExecutor only
     data_plane: DataPlane | None = None
     #: None where jobs bring no modules: the embedded cluster shares the script's own

@@ -20,7 +20,7 @@ from engine.optimizer.adaptive_facts import adaptive_text
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
 from engine.optimizer.settings import OptimizerSettings
-from engine.optimizer.small_parts import SCANNED_FACTOR, small_bytes
+from engine.optimizer.small_parts import SHUFFLED_FACTOR, small_bytes
 from engine.shown_sizes import rows_text, size_text
 from engine.statistics.costs import Costs
 
@@ -56,8 +56,8 @@ def _small_text(settings: OptimizerSettings) -> str:
     most = size_text(small_bytes(settings, is_alone=settings.is_one_process))
     if not settings.is_one_process or settings.small_part_bytes is not None:
         return f"{most} are read"
-    scanned = size_text(small_bytes(settings, SCANNED_FACTOR, is_alone=True))
-    return f"{most} are read, {scanned} where little of it would be sent"
+    sent = size_text(small_bytes(settings, SHUFFLED_FACTOR, is_alone=True))
+    return f"{most} are read, up to {sent} where much of it would be sent"
 
 
 def summary(optimized: OptimizedPlan) -> list[str]:

@@ -23,6 +23,7 @@ from engine.optimizer.physical_plan import OptimizedPlan
 from engine.optimizer.plan_enumerator import enumerate_plan
 from engine.optimizer.runtime_filter_planning import with_runtime_filters
 from engine.optimizer.scan_fusion import fuse_scans
+from engine.optimizer.scan_planning import with_scan_threads
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.top_planning import with_top_thresholds
 from engine.optimizer.union_fusion import fuse_unions
@@ -49,4 +50,5 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
         planned = tuple(fuse_unions(planned, rewritten))
     if settings.runtime_filters:
         planned = with_top_thresholds(with_runtime_filters(planned))
+    planned = with_scan_threads(planned, settings)
     return OptimizedPlan(with_pages(planned, settings.page_budget.slot_pages), rewritten, plan, settings)

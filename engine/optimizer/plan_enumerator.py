@@ -33,13 +33,12 @@ from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.small_parts import (
-    OPERATOR_BYTES,
-    SCANNED_FACTOR,
-    SCANNED_SHARE,
+    SENT_SHARE,
     SHUFFLED_FACTOR,
     SHUFFLED_SHARE,
+    THREADED_FACTOR,
     bytes_read,
-    small_bytes,
+    is_read_by_threads,
     small_parts,
 )
 from engine.statistics.costs import total_costs
@@ -53,13 +52,13 @@ def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: Optim
         return chosen
     network, read = _network(chosen), bytes_read(plan, estimates)
     if network >= SHUFFLED_SHARE * read:
-        larger = _enumerated(plan, estimates, settings, SHUFFLED_FACTOR)
-        return larger if 0 <= _network(larger) <= network / 2 else chosen
-    worth_it = max(small_bytes(settings, SCANNED_FACTOR), OPERATOR_BYTES * len(plan.nodes))
-    if settings.small_part_bytes is None and network >= 0 and read > worth_it:
-        smaller = _enumerated(plan, estimates, settings, SCANNED_FACTOR)
-        return smaller if 0 <= _network(smaller) <= network + SCANNED_SHARE * read else chosen
-    return chosen
+        factor = SHUFFLED_FACTOR
+    elif network >= SENT_SHARE * read and is_read_by_threads(plan):
+        factor = THREADED_FACTOR
+    else:
+        return chosen
+    larger = _enumerated(plan, estimates, settings, factor)
+    return larger if 0 <= _network(larger) <= network / 2 else chosen
 
 
 def _network(roots: list[Candidate]) -> float:

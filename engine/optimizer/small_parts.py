@@ -25,10 +25,9 @@ Where half of it travels, decoding is worth two subtasks: Q18, Q21 and Q13 of TP
 7.2 and 6.9 in one, 8.3 and 4.8 in two. What sorts many rows is worth two always: an as-of join of 10 million with 50
 million rows took 18.3 s and 16.7 s on the clock in one subtask, 21.1 and 11.9 in two.
 
-Where little of what is read would be sent (``SCANNED_SHARE``), parts are smaller (``SCANNED_FACTOR``): a second subtask
-costs its start alone, which is worth it where each operator has enough to do (``OPERATOR_BYTES``). At scale factor 1,
-processor time and seconds on the clock with and without, in turns: TPC-H 2.6 and 2.0, 2.6 and 2.3, TPC-DS 9.4 and 7.5
-both ways; without the limit for each operator TPC-DS took 10.5 and 7.9.
+Where less travels (``SENT_SHARE``), parts are larger (``THREADED_FACTOR``) if their sources are read by several threads
+(``scan_planning``): what is left to one subtask is what would have to be sent. At scale factor 1 of TPC-H, processor
+time and seconds on the clock of all 22 queries: 4.4 and 2.6 in one subtask, 4.5 and 3.1 divided from 96 MB on.
 
 A source that is only scanned, filters and projections included, for a part that is not small has as many subtasks as
 that part where it holds more than ``SCAN_BYTES``: they would all wait for the one, and its rows go from task to task
@@ -48,6 +47,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from engine.formats.registry import format_of
 from engine.graph.plan import (
     Aggregate,
     AsofJoin,
@@ -77,11 +77,9 @@ _MEASURED_SUBTASKS = 2
 #: factor on the limit in a plan where at least SHUFFLED_SHARE of the bytes read would travel
 SHUFFLED_FACTOR = 8
 SHUFFLED_SHARE = 3 / 4
-#: factor on the limit in a plan where at most SCANNED_SHARE of the bytes read would be sent
-SCANNED_FACTOR = 1 / 4
-SCANNED_SHARE = 1 / 6
-#: bytes read for each operator of a plan from which on a second subtask of all of them is worth its start
-OPERATOR_BYTES = 13e6
+#: factor on the limit in a plan where at least SENT_SHARE of the bytes read would travel, whose sources have threads
+THREADED_FACTOR = 4
+SENT_SHARE = 1 / 100
 #: bytes that one subtask reads in hardly any time, while several wait for it
 SCAN_BYTES = 48e6
 #: sides of a join that several subtasks may read in parts while each has all rows of the other side
@@ -119,6 +117,15 @@ def small_bytes(settings: OptimizerSettings, factor: float = 1, *, is_alone: boo
 def bytes_read(plan: Plan, estimates: Sequence[Estimates]) -> float:
     """Return the bytes of all sources, at least 1."""
     return max(1.0, sum(estimates[node.id].size_bytes for node in plan.nodes if isinstance(node.operator, Source)))
+
+
+def is_read_by_threads(plan: Plan) -> bool:
+    """Whether all sources are of formats that several threads of a subtask read."""
+    return all(
+        format_of(node.operator.spec).is_read_by_threads(node.operator.spec)
+        for node in plan.nodes
+        if isinstance(node.operator, Source)
+    )
 
 
 def small_parts(

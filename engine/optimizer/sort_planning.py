@@ -126,7 +126,7 @@ def _in_one(
     if reason and shipping.strategy.is_network:
         shipping = shipping._replace(reason=reason)
     if follows_from_files(source):
-        shipping = _in_turn(source, shipping)
+        shipping = in_turn(source, shipping)
     memory = settings.page_budget.operator_bytes
     return Candidate(
         node,
@@ -171,7 +171,7 @@ def limit_candidate(node: PlanNode, limit: Limit, estimates: Estimates, source: 
     size = source.estimates.size_bytes if unset else rows / source.estimates.rows * source.estimates.size_bytes
     shipping = _to_one(source, Estimates(rows, size, "limit of each subtask"))
     if (limit.is_first or estimates.size_bytes <= LIMIT_BYTES) and lies_as_in_files(source):
-        shipping = _in_turn(source, shipping)
+        shipping = in_turn(source, shipping)
     strategy = "LOCAL_LIMIT" if source.parallelism > 1 else "LIMIT"
     channels = (CandidateInput(source, shipping),)
     return Candidate(node, estimates, 1, channels, strategy, order=source.order, properties=source.properties)
@@ -186,10 +186,11 @@ def _to_one(source: Candidate, shipped: Estimates) -> Shipping:
 
 def in_order(source: Candidate, shipping: Shipping) -> Shipping:
     """Return a shipping whose consumers read ordered subtasks in turn; as it is when there is no order to keep."""
-    return _in_turn(source, shipping) if source.is_ordered else shipping
+    return in_turn(source, shipping) if source.is_ordered else shipping
 
 
-def _in_turn(source: Candidate, shipping: Shipping) -> Shipping:
+def in_turn(source: Candidate, shipping: Shipping) -> Shipping:
+    """Return a shipping whose consumer reads one subtask after the other."""
     if source.parallelism == 1 or not shipping.strategy.is_network:
         return shipping
     partitioner = msgspec.structs.replace(shipping.partitioner, in_order=True)

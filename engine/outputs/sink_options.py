@@ -5,6 +5,7 @@
     sort_by            order of the rows in the files, within each partition
     target_file_size   "128mb": a file that has so much is followed by another one
     storage_options    what opens the bucket of an object store; it stays in this process
+    single_file        the path is that of one file, not of a folder
     schema_mode        "strict", or "union": rows that are added may be others than those that are there
 
 Rows of a partitioned output are sorted by the columns of ``partition_by``, then ``sort_by``, in ranges: what a subtask
@@ -25,6 +26,7 @@ import pyarrow as pa
 
 from engine.column_expressions.named_columns import column_names
 from engine.config.sizes import parse_size
+from engine.csv.style import CsvWriteOptions
 from engine.errors import ConfigurationError, SchemaError
 from engine.expressions.column_names import check_columns
 from engine.graph.sort_key import SortKey
@@ -42,8 +44,13 @@ class SinkOptions(TypedDict, total=False):
     partition_by: str | Sequence[str]
     sort_by: str | Sequence[str]
     target_file_size: int | str
+    single_file: bool
     schema_mode: str
     storage_options: StorageOptions
+
+
+class CsvSinkOptions(SinkOptions, CsvWriteOptions, total=False):
+    """Options of ``write_csv``: of all sinks, and of the form of values."""
 
 
 class IcebergOptions(TypedDict, total=False):
@@ -67,6 +74,8 @@ def with_options(
         raise ConfigurationError(
             f"{writer}: overwrite=True is short for mode='overwrite', and mode={mode!r} is another"
         )
+    if spec.is_single_file:
+        _check_single(options, mode, writer)
     keys = _names(options.get("partition_by", ()), schema, f"{writer}: partition_by")
     order = _names(options.get("sort_by", ()), schema, f"{writer}: sort_by")
     if keys:
@@ -101,6 +110,16 @@ def with_options(
 
         changed = like_what_is_there(changed, schema, writer)
     return changed, tuple(SortKey(name) for name in dict.fromkeys((*keys, *order)))
+
+
+def _check_single(options: SinkOptions, mode: str, writer: str) -> None:
+    """Raise ConfigurationError for options that make several files."""
+    several = [name for name in ("partition_by", "target_file_size") if options.get(name)]
+    several += [f"mode={mode!r}"] if mode not in ("error", "overwrite") else []
+    if several:
+        raise ConfigurationError(
+            f"{writer}: single_file=True makes one file, and {several[0]} is about several; leave one of them out"
+        )
 
 
 def file_size(size: int | str | None, writer: str) -> int:

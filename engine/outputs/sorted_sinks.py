@@ -21,7 +21,8 @@ def sorted_sink(node: LogicalNode, spec: SinkSpec, order: tuple[SortKey, ...]) -
     rows = sorted_rows(node, order) if order else node
     if spec.partition_by and spec.target_file_bytes and not _is_sorted_by(node, order):
         rows = sorted_to_the_row(node, order)
-    return LogicalNode(Sink(spec), (rows,), node.schema)
+    # One subtask reads the others in the order of their rows.
+    return LogicalNode(Sink(spec), (rows,), node.schema, parallelism=1 if spec.is_single_file else None)
 
 
 def sorted_rows(node: LogicalNode, order: tuple[SortKey, ...]) -> LogicalNode:

@@ -130,6 +130,13 @@ class ParquetFormat(SourceFormat[ParquetSource]):
         """Return whether no order is promised of the rows."""
         return not spec.sorted_by
 
+    def is_read_by_threads(self, spec: ParquetSource) -> bool:
+        """Return whether it is on this machine, in few files: what is in stores, and small files, are read ahead."""
+        from engine.parquet.small_files import FILES_MIN
+
+        paths = {split.path for split in spec.splits}
+        return not spec.stored and len(paths) < FILES_MIN
+
     def reader(
         self,
         spec: ParquetSource,

@@ -48,7 +48,7 @@ class ParquetReader:
     """Reads row groups; the order inside a split is that of the file."""
 
     bad_rows = 0
-    #: True if no batch has rows of two splits; set before the first row is read
+    #: True if all rows of a split have come when the next one is taken; set before the first row is read
     is_in_runs = False
 
     def __init__(
@@ -75,8 +75,6 @@ class ParquetReader:
         self.pruned_groups = 0
         #: The run of the rows that come out, where each split is a run; it grows.
         self.run = 0
-        #: The run of the rows that are read.
-        self._run_read = 0
 
     def filter_by(self, tests: Sequence[AdaptiveKeyFilter]) -> None:
         """Leave out rows that filters of keys say are not wanted; to be called before the first row is read."""
@@ -98,20 +96,9 @@ class ParquetReader:
         """Yield the rows of all splits; DataError when a file cannot be read."""
         if self._request.first is not None:
             yield from self._look_ahead(self._request.first)
-        if not self._request.is_filtering:
-            for batch in self._rows():
-                self.run = self._run_read
-                yield batch
-                del batch  # a wide one is not kept while the next is read
-            return
         # A filter leaves a few rows of each batch. The first ones leave at once: the operator may want few.
-        small = _small_batches(self._memory)
-        for batch in self._rows():
-            if self.is_in_runs and self.run != self._run_read:
-                yield from small.rest()
-                self.run = self._run_read
-            yield from small.add(batch)
-        yield from small.rest()
+        rows = self._rows()
+        yield from filtered_batches(rows, self._memory) if self._request.is_filtering and not self.is_in_runs else rows
 
     def _look_ahead(self, first: SeenKeys) -> Iterator[pa.RecordBatch]:
         """Find the threshold by keys of row groups; yields batches of no rows, since the task may want to stop."""
@@ -128,19 +115,20 @@ class ParquetReader:
         splits_taken = self._taken_splits
         if self._statuses and self._request.first is None:
             splits_taken = self._scans.ahead_of(splits_taken, self._prepare)
-        has_many_files = self._has_many_files
+        has_many_files = self._has_many_files and not self.is_in_runs
+        is_apart = self.is_in_runs and self._request.is_filtering
         for path, splits in groupby(splits_taken, key=attrgetter("path")):
             self.path = path
-            self._run_read += 1
             listed = list(splits) if has_many_files else splits  # noqa: B031 - one of the two
             small = self._read_small(path, listed) if isinstance(listed, list) else None
             if small is not None:
                 yield from small
                 continue
             for split in listed:
-                self._run_read += 1
+                self.run += 1
+                rows = self._read_split(split)
                 try:
-                    yield from self._read_split(split)
+                    yield from filtered_batches(rows, self._memory) if is_apart else rows
                 except (pa.ArrowInvalid, OSError) as error:
                     raise_named(error, f"file {split.path}, row groups {split.start} to {split.end}")
         self._memory.let_go()

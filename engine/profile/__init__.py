@@ -14,8 +14,10 @@ causes.py           the table of rules that find a cause; cause_rules.py, wait_r
 profile_page.py     the page: its head, failures, decisions, settings
 vertex_sections.py  what it says of each vertex
 page_view.py        where it is shown, and what is open on it
+cancel_script.py    its only script: the button that cancels a job
 plan_drawing.py     the plan as a drawing
 timeline.py         attempts over time
+memory_drawing.py   memory and spill over time
 
 Everything is a pure function of plain data: it asks no component, and a page says the same wherever it is made.
 """

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from engine.profile import cause_rules, wait_rules
-from engine.profile.finding import Finding, name_of, of_job
+from engine.profile.finding import LOST_MIN_MS, Finding, name_of, of_job
 from engine.profile.job_profile import Cause, JobProfile
 from engine.profile.spreads import spread_of
 from engine.profile.time_parts import PARTS
@@ -33,10 +33,9 @@ class Row(NamedTuple):
     weight: float = 1.0
 
 
-#: milliseconds that are noise
-LOST_MIN_MS = 30
 RULES: dict[str, Row] = {
     "failure": Row(wait_rules.failure, 0.0, 10.0),
+    "cancellation": Row(wait_rules.cancellation, 0.0, 10.0),
     "restarts": Row(wait_rules.restarts, weight=1.2),
     "slots": Row(wait_rules.slots),
     "cross join": Row(cause_rules.cross_join, weight=1.3),

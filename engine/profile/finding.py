@@ -11,6 +11,8 @@ from engine.profile.job_profile import JobProfile, OperatorProfile
 from engine.shown_quantities import duration_text
 from engine.shown_sizes import rows_text
 
+#: milliseconds that are noise
+LOST_MIN_MS = 30
 _NAME_CHARACTERS = 80
 _MILLION, _BILLION = 1e6, 1e9
 

@@ -5,6 +5,7 @@
                 │                   ├─ OperatorProfile *    its operators: sums over subtasks, and what was expected
                 │                   ├─ AttemptProfile *     attempts of its subtasks, earlier ones too
                 │                   └─ Spread *             least, median and largest over subtasks
+                ├─ MemoryPoint *       memory of the TaskManagers, and spill, over time (``gateways.memory_use``)
                 ├─ DecisionProfile *   what was decided while it ran, and why
                 └─ FailureProfile *    latest first
 
@@ -17,6 +18,8 @@ Held by: tests/profile/test_job_profile.py
 from __future__ import annotations
 
 import msgspec
+
+from engine.gateways.memory_use import MemoryPoint
 
 #: version of the document; it changes when a field changes its meaning
 VERSION = 1
@@ -226,6 +229,8 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     decisions: tuple[DecisionProfile, ...] = ()
     failures: tuple[FailureProfile, ...] = ()
     stores: tuple[StoreProfile, ...] = ()
+    #: memory of the TaskManagers and spilled bytes over time
+    memory: tuple[MemoryPoint, ...] = ()
     #: counters of rich functions
     counters: dict[str, int] = {}
     #: settings that came with the job, without secrets

@@ -14,6 +14,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from engine.config.secret_keys import shown_settings
 from engine.gateways.job_details import AttemptDetails, InputDetails, JobDetails, VertexDetails
 from engine.gateways.job_queue import waiting_text
@@ -58,6 +60,7 @@ def profile_of(job: JobDetails, now_ms: int) -> JobProfile:
         decisions=tuple(_decision(each) for each in job.decisions),
         failures=_failures(job, moments),
         stores=_stores(job),
+        memory=tuple(msgspec.structs.replace(each, time_ms=moments.since_start(each.time_ms)) for each in job.memory),
         counters=_counted(job),
         settings=shown_settings(job.configuration),
     )

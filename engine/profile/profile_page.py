@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import html
 
+from engine.profile.cancel_script import CANCEL_SCRIPT
 from engine.profile.job_profile import JobProfile
+from engine.profile.memory_drawing import STYLE, memory_drawing
 from engine.profile.page_view import View
 from engine.profile.plan_drawing import plan_drawing
 from engine.profile.timeline import timeline
@@ -25,6 +27,8 @@ from engine.shown_sizes import size_text
 #: seconds after which a page loads itself again, and one more for so many subtasks: a page of many takes long to make
 _REFRESH_S, _SUBTASKS_A_SECOND = 3, 2000
 _OTHERS = 4
+#: states of a job that will end without its result
+_ENDING = ("CANCELLING", "FAILING")
 #: policy of a page that is opened as a file, as strict as what servers send with it
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = (
@@ -35,6 +39,9 @@ _STYLE = (
   padding: 12px 18px; }
 .found.calm { border-color: var(--good); } .found p { margin: 0; } .found p:first-child { font-size: 19px;
   font-weight: 600; line-height: 1.4; overflow-wrap: anywhere; } .found ul { margin: 8px 0 0; padding-left: 20px; }
+button { background: var(--back); border: 1px solid var(--bad); border-radius: 6px; color: var(--bad); cursor: pointer;
+  font: inherit; min-height: 34px; padding: 4px 12px; } button:focus-visible { outline: 2px solid var(--mark); }
+#log pre { max-height: 420px; }
 .bad { color: var(--bad); } svg text.bad { fill: var(--bad); font-weight: 600; } p.bad { margin: 4px 0; }
 section { border-top: 1px solid var(--line); margin-top: 18px; scroll-margin-top: 12px; }
 section:target { outline: 3px solid var(--mark); outline-offset: 6px; border-radius: 4px; }
@@ -46,6 +53,7 @@ svg rect.rail { fill: var(--line); } svg rect.part { fill: var(--mark); } svg g.
   stroke: var(--mark); stroke-width: 4; } svg path.tick { stroke: var(--line); } svg.time rect { stroke: none; }
 svg.time rect.failed { fill: none; stroke: var(--bad); stroke-width: 2.5; }
 svg .label { paint-order: stroke; stroke: var(--back); stroke-width: 3px; }
+svg.time, svg.memory { height: auto; min-width: 900px; width: 100%; }
 .parts { display: flex; height: 14px; margin: 8px 0; border-radius: 4px; overflow: hidden; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; margin: 0 0 8px; padding: 0; }
 .legend i { border-radius: 2px; display: inline-block; height: 11px; margin-right: 6px; width: 11px; }
@@ -53,6 +61,7 @@ svg .label { paint-order: stroke; stroke: var(--back); stroke-width: 3px; }
   .card { flex: 1 1 40%; } h1 { font-size: 19px; } }
 @media print { .scroll { overflow: visible; } }
 """.strip()
+    + STYLE
     + "".join(
         f"\n.p-{name} {{ background: var(--p-{name}); }} svg.time rect.p-{name} {{ fill: var(--p-{name}); }}"
         for name in (
@@ -96,9 +105,11 @@ def profile_page(job: JobProfile, view: View = _ALONE) -> ProfilePage:
         tag("h1", job.name or "(no name)", " ", *_state(job)),
         tag("div", tag("code", job.job_id), f" started {time_text(job.started_at_ms)}", class_="quiet"),
         _refreshing(job, view) if view.job and not job.has_ended else "",
+        _cancelling(job, view) if view.job and not job.has_ended else "",
         _found(job),
         _numbers(job),
         _failures(job),
+        _log(view),
         tag("h2", "Plan"),
         tag(
             "p",
@@ -108,6 +119,7 @@ def profile_page(job: JobProfile, view: View = _ALONE) -> ProfilePage:
         ),
         plan_drawing(job),
         _section("Time", timeline(job)),
+        _section("Memory and spill", memory_drawing(job)),
         _section("Decided while it ran", _decisions(job)),
         tag("h2", "Vertices"),
         vertices_table(job, view),
@@ -116,9 +128,10 @@ def profile_page(job: JobProfile, view: View = _ALONE) -> ProfilePage:
         _section("Counted by functions", _counters(job)),
         _settings(job),
         _further(job, view),
+        Html(f"<script>{CANCEL_SCRIPT}</script>") if _is_cancellable(job, view) else "",
         refresh_s=_refresh_s(job) if view.refreshes and view.job and not job.has_ended else None,
         style=_STYLE,
-        policy=_POLICY,
+        policy="" if _is_cancellable(job, view) else _POLICY,  # the server sends one with a script's hash
     )
     return ProfilePage(content)
 
@@ -138,10 +151,40 @@ def _refresh_s(job: JobProfile) -> int:
 
 
 def _refreshing(job: JobProfile, view: View) -> Html:
-    address = view.address(view.opened, refreshes=not view.refreshes)
+    address = view.address(view.opened, refreshes=not view.refreshes, log=view.log)
     does = f"loads itself again every {_refresh_s(job)} s" if view.refreshes else "stands still"
     again = link(address, "stop" if view.refreshes else "begin again")
     return tag("div", f"This page {does}: ", again, class_="quiet")
+
+
+def _is_cancellable(job: JobProfile, view: View) -> bool:
+    return bool(view.job) and view.may_cancel and not job.has_ended and job.state not in _ENDING
+
+
+def _cancelling(job: JobProfile, view: View) -> Html:
+    """Return a button where the person that sees the page may cancel the job, else the command that does it."""
+    if job.state in _ENDING:
+        return Html("")
+    if not _is_cancellable(job, view):
+        return tag("div", "To cancel it: ", tag("code", f"flink-run job cancel {job.job_id}"), class_="quiet")
+    address = f"{view.job}?mode=cancel"
+    button = tag("button", "Cancel the job", id="cancel", type_="button", data_address=address)
+    return tag("p", button, " ", tag("span", "", id="cancelled", role="status", class_="bad"))
+
+
+def _log(view: View) -> Html:
+    """Return the end of the log file that is open on the page."""
+    if not view.log:
+        return Html("")
+    whole = link(f"{view.job}/logs/{view.log}", "the whole file")
+    closed = link(view.address(view.opened, refreshes=view.refreshes), "close")
+    return tag(
+        "section",
+        tag("h2", f"End of {view.log}"),
+        tag("pre", view.log_end or "(empty)", tabindex=0),
+        tag("p", whole, " · ", closed),
+        id="log",
+    )
 
 
 def _found(job: JobProfile) -> Html:

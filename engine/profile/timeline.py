@@ -17,7 +17,7 @@ from engine.profile.time_parts import PARTS, time_parts
 from engine.shown_pages import Html, join, scrolled, tag
 from engine.shown_quantities import chain_text, duration_text
 
-_LEFT, _WIDTH, _LANE, _BAR, _HEAD = 40, 1000, 13, 10, 24
+_LEFT, _WIDTH, _LANE, _BAR, _HEAD = 70, 970, 13, 10, 24
 #: lanes of all vertices together, and of one
 _LANES, _LANES_OF_ONE, _LANES_LEAST = 240, 24, 2
 _TICKS = 5

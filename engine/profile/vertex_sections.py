@@ -171,8 +171,9 @@ def _subtasks(job: JobProfile, vertex: VertexProfile, place: int, view: View, sh
 def _subtask(job: JobProfile, place: int, attempt: AttemptProfile, view: View) -> Iterable[object]:
     name: object = f"{attempt.subtask + 1}" + (f", attempt {attempt.attempt + 1}" if attempt.attempt else "")
     if view.has_processes and attempt.deployed_ms >= 0:
-        log = f"{view.job}/logs/v{place}-{attempt.subtask}-{attempt.attempt}.log"
-        name = join((f"{name} · ", link(log, "log")))
+        log = f"v{place}-{attempt.subtask}-{attempt.attempt}.log"
+        there = f"{view.address(view.opened, refreshes=view.refreshes, log=log)}#log"
+        name = join((f"{name} · ", link(there, "log")))
     sizes = (
         attempt.bytes_in,
         attempt.bytes_out,

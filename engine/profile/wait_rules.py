@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from engine.profile.finding import Finding, name_of, of_job, rows_in_short
+from engine.profile.finding import LOST_MIN_MS, Finding, name_of, of_job, rows_in_short
 from engine.profile.job_profile import AttemptProfile, FailureProfile, JobProfile, VertexProfile
 from engine.profile.time_parts import OUTSIDE
+from engine.shown_quantities import count_text, duration_text
 from engine.shown_sizes import size_text
 
 _CHARACTERS = 200
@@ -25,7 +26,23 @@ def failure(job: JobProfile) -> Iterator[Finding]:
     if job.state in ("FAILED", "FAILING") and job.failures:
         first = job.failures[0]
         where = f" in {first.task}" if first.task else ""
-        yield Finding(f"failed{where}: {_told(first)}", job.duration_ms + 1)
+        yield Finding(f"failed{where}: {_told(first)}", _whole_ms(job))
+
+
+def cancellation(job: JobProfile) -> Iterator[Finding]:
+    """Find that a job was cancelled, and what it had done until then."""
+    if job.state in ("CANCELED", "CANCELLING"):
+        current = [each for vertex in job.vertices for each in vertex.current]
+        finished = sum(each.state == "FINISHED" for each in current)
+        done = f"{count_text(finished)} of {count_text(len(current))} subtasks had finished"
+        going = "cancelled" if job.has_ended else "is being cancelled"
+        text = f"{going} after {duration_text(job.duration_ms)}: {done}"
+        yield Finding(text, _whole_ms(job), advice="It has no result, and its outputs are as they were before.")
+
+
+def _whole_ms(job: JobProfile) -> int:
+    """Return the time that the end of a job explains: all of it, however short the job was."""
+    return max(job.duration_ms, LOST_MIN_MS) + 1
 
 
 def _told(failed: FailureProfile) -> str:

@@ -22,6 +22,9 @@ from engine.rest.services import RestServices, answer, job_id_of
 from engine.rest.taskmanager_routes import insight_gateway
 from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, Route
 
+#: bytes at the end of a log file that a page shows
+_END_BYTES = 16 << 10
+
 
 def job_log_routes(services: RestServices) -> tuple[Route, ...]:
     """Return the routes of this module."""
@@ -59,6 +62,16 @@ async def job_log_files(services: RestServices, job_id: JobId) -> list[LogFile]:
     await services.ask_dispatcher(RequestJobStatus(job_id))
     listed = [file for _, files in await _files_of(services, job_id) for file in files.files]
     return [each for _, each in sorted({file.name: file for file in listed}.items())]
+
+
+async def job_log_end(services: RestServices, job_id: JobId, name: str) -> str:
+    """Return the last lines of a log file of a job; LogNotFoundError when no TaskManager has it."""
+    for executor, files in await _files_of(services, job_id):
+        if any(file.name == name for file in files.files):
+            part = await insight_gateway(services, executor).ask(ReadLog(name, -_END_BYTES, _END_BYTES, job_id))
+            text = part.content.decode("utf-8", "replace")
+            return text if part.offset == 0 else text.partition("\n")[2]
+    raise LogNotFoundError(f"no TaskManager has the log file {name} of job {job_id}")
 
 
 async def _known_job(services: RestServices, request: HttpRequest) -> JobId:

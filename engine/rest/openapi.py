@@ -48,6 +48,7 @@ _SUMMARIES = {
     "/stdout": "what was printed",
     "/log-files": "page: the log files of a job's attempts",
     "/page": "page: one job or process",
+    "/flame-graph": "page: what the time of a process goes into, for ?seconds= from now; ?format=folded: as text",
     "/thread-dump": "the stack of every thread",
     "/refusals": "callers that were refused last, because of their secret, clock or version",
     "/environment": "interpreter and variables of the process",

@@ -34,7 +34,8 @@ input, select, button { background: var(--back); border: 1px solid var(--quiet);
 progress { accent-color: var(--going); height: 8px; vertical-align: middle; width: 90px; }
 .bad { color: var(--bad); font-weight: 600; } #live { float: right; }
 nav { display: flex; gap: 16px; margin: 10px 0; }
-@media (max-width: 640px) { body { padding: 12px; } td, th { padding: 6px; } .card { padding: 6px 10px; }
+@media (max-width: 640px) { .card { padding: 6px 10px; } progress { width: 60px; }
+  .jobs td.fixed, .workers td.number { white-space: normal; }
   .jobs td:nth-child(n+4), .jobs th:nth-child(n+4), .workers td:nth-child(n+6), .workers th:nth-child(n+6) {
     display: none; }
   td.name { min-width: 110px; } form label { flex: 1 1 40%; } input, select { min-height: 44px; width: 100%; } }

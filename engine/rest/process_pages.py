@@ -63,6 +63,7 @@ async def task_manager_page(services: RestServices, resource_id: str) -> Html:
             *_used(metrics.values),
         ),
         _log_links(path, logs.files),
+        path,
         threads.threads,
     )
 
@@ -77,6 +78,7 @@ async def job_manager_page(services: RestServices) -> Html:
         "this process",
         (("version", __version__), ("protocol", protocol()), *_used(services.meter.read())),
         _log_links("/jobmanager", files),
+        "/jobmanager",
         thread_dump(),
         *_refused(),
         tag("h2", "Configuration"),
@@ -117,6 +119,7 @@ def _process_page(
     where: str,
     numbers: Iterable[tuple[str, object]],
     logs: Html,
+    path: str,
     threads: Sequence[ThreadInfo],
     *further: Html,
 ) -> Html:
@@ -129,9 +132,10 @@ def _process_page(
         cards(numbers),
         tag("h2", "Log files"),
         logs,
-        *further,
         tag("h2", "Threads"),
+        tag("p", link(f"{path}/flame-graph", "flame graph of the next 5 s"), ": what their time goes into"),
         *listed,
+        *further,
     )
 
 

@@ -15,6 +15,7 @@ from engine.errors import FencedError, JobNotFoundError, LogNotFoundError, Resou
 from engine.ids import JobId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_meter import ProcessMeter
+from engine.insight.stack_sampler import StackSampler
 from engine.rpc.errors import RpcTimeoutError
 from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway
 from engine.rpc.http_messages import Handler, HttpError, HttpRequest, HttpResponse
@@ -41,6 +42,8 @@ class RestServices:
     job_managers: Callable[[], tuple[str, ...]] = tuple
     #: callback that ends this process; None: requests cannot end it
     shut_down: Callable[[], None] | None = None
+    #: samples of the stacks of this process
+    stacks: StackSampler = field(default_factory=StackSampler)
 
     @property
     def is_history(self) -> bool:

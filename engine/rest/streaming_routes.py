@@ -20,7 +20,7 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("POST", f"{_JOB}/checkpoints", _BATCH.format(what="checkpoints")),
     ("GET", f"{_JOB}/checkpoints/config", _BATCH.format(what="checkpoints")),
     ("GET", f"{_JOB}/vertices/{{vertex_id}}/watermarks", _BATCH.format(what="watermarks")),
-    ("GET", f"{_JOB}/vertices/{{vertex_id}}/flamegraph", "use /taskmanagers/{taskmanager_id}/thread-dump"),
+    ("GET", f"{_JOB}/vertices/{{vertex_id}}/flamegraph", "use /taskmanagers/{taskmanager_id}/flame-graph"),
     ("PUT", f"{_JOB}/resource-requirements", "the parallelism of a job is decided by its plan and by the data"),
     ("GET", f"{_JOB}/resource-requirements", "the parallelism of a job is decided by its plan and by the data"),
     ("GET", "/jars", _SCRIPTS),

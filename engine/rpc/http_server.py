@@ -10,7 +10,8 @@ No byte of a body is read before the credential is verified, and none is parsed 
 its access level (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open: reading
 takes the secret, the read token or a client certificate, and all else the secret; a server without credentials or
 mutual TLS does not start. A user's token opens the routes that its role has; one that may change something is taken
-on loopback or over TLS alone, since people on the network could read it. A foreign Host header is refused: pages of
+on loopback or over TLS alone, since people on the network could read it. What needs more than the role to read is not
+open to the read token. A foreign Host header is refused: pages of
 other sites that make a browser on this machine call us cannot forge it. Health alone (``Access.ANYONE``), which
 says nothing, is answered to all.
 
@@ -263,7 +264,8 @@ class HttpServer:
         if user is not None:
             request.protocol.is_trusted = True  # type: ignore[attr-defined]
             return EMPTY_DIGEST if route.access is Access.OPEN_GET else "", user, "user-token"
-        if route.access is Access.OPEN_GET and (proof := self._proof_of_reader(request)):
+        is_open = route.access is Access.OPEN_GET and (self._is_loopback or route.role in (None, Role.READ))
+        if is_open and (proof := self._proof_of_reader(request)):
             return EMPTY_DIGEST, READER, proof
         if route.access is Access.CANCEL and self._readers_cancel and (proof := self._proof_of_reader(request)):
             return "", READER, proof  # an unsigned request has no digest

@@ -47,6 +47,8 @@ from engine.sql_values.series import series_of
 _OF_PAIRS: Final = (
     exp.Query, exp.Window, exp.AggFunc, exp.Anonymous, exp.Rand, exp.Uuid, exp.Div, exp.IntDiv, exp.Mod,
 )  # fmt: skip
+#: functions of numbers and times; others read files
+_SERIES: Final = ("range", "generate_series")
 #: endings of files that a name without quotes may have
 _ENDINGS: Final = frozenset(["parquet", "csv", "json", "jsonl", "ndjson", "arrow", "orc", "avro", "feather"])
 
@@ -260,7 +262,7 @@ def rows_of(node: exp.Expr, context: Context) -> Rows:
         return rows._replace(data=sampled(rows.data, node.args["sample"], context, node))
     if node.args.get("pivots"):
         return _pivoted(node, context)
-    if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() in _SERIES:
         return aliased(_function(node, context), node, context)
     if isinstance(node, exp.Table):
         return _table(node, context)
@@ -339,9 +341,6 @@ def _function(node: exp.Table, context: Context) -> Bound:
     """Return the rows of a function in FROM: numbers, or times."""
     session, call = context.session, node.this
     name = str(call.name).lower()
-    if name not in ("range", "generate_series"):
-        said = f"no table {name}(); a file stands in single quotes: FROM 'path'"
-        raise PlanError(sentence(call, said, session.text))
     context = context.within(node)
     frame = first_row(node, context)
     values = frame.binder.all(call.expressions)

@@ -3,7 +3,7 @@
     text ─► statements.py ─► EXPLAIN, CREATE VIEW, COPY ...: what a shell or a command does
                          └─► query.py: a query as a data set; MERGE, UPDATE, DELETE: table_changes.py
 
-query.py            text to data set
+query.py            text to data set; reader_calls.py: files in FROM with options
 session.py          statements of a session: queries, and what changes its names or writes
 attached.py         tables of catalogs that were attached; table_changes.py: MERGE, UPDATE and DELETE of tables
 assignments.py      which column of a table gets which value

@@ -2,6 +2,7 @@
 
     FROM sales                    the data set of env.register("sales", ...); drey.main.sales and main.sales as well
     FROM 'sales/*.parquet'        what read_table makes of the path
+    FROM read_csv('a.csv', ...)   a call of Environment, with options
     FROM lake.sales.orders        the table of a catalog, env.attach("lake", ...)
     FROM delta."orders/"          a Delta table
 
@@ -38,6 +39,7 @@ from engine.statements.attached import attached_rows, changing_table, check_file
 from engine.statements.information_schema import information_schema, is_information_schema
 from engine.statements.macros import create_macro, drop_macro, expanded
 from engine.statements.parameters import parameters_of
+from engine.statements.reader_calls import named_options, reader_rows
 from engine.statements.statements import check_is_query
 from engine.statements.text_pieces import first_word
 from engine.statements.versions import version_of
@@ -105,6 +107,7 @@ def _done_or_bound(
     check_is_query(text)
     statement = parsed(text) if dialect is None else _in_dialect(text, dialect)
     check_clauses(statement, text)
+    named_options(statement)
     values = parameters_of(statement, parameters, text)
     statement = expanded(statement, environment.macros, text)
     check_names(statement, text)
@@ -179,6 +182,9 @@ def _reader_of(
     paths: dict[str, DataSet] = {}
 
     def table(node: exp.Table) -> DataSet | None:
+        if isinstance(node.this, exp.Anonymous):
+            repeats.end()
+            return reader_rows(environment, node, values, text)
         version = version_of(node, values, text)
         is_own = not node.db or is_main(environment, node)
         found = _named(node.name, tables) if is_own else None

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from engine.column_expressions.expressions import col
+from engine.csv.style import CsvWriteOptions
 from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import is_hidden, local_path
 from engine.sql_values.casts import rounded
@@ -40,10 +41,18 @@ if TYPE_CHECKING:
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 #: names of COPY's options in ``write_*``, by format
 _OPTIONS: Final[dict[str, dict[str, str]]] = {
-    "csv": {"header": "header", "delimiter": "delimiter", "compression": "compression"},
+    "csv": {
+        **{name: name for name in ("header", "delimiter", "compression", *CsvWriteOptions.__annotations__)},
+        # as in DuckDB
+        **{"nullstr": "null_text", "dateformat": "date_format", "timestampformat": "timestamp_format"},
+    },
     "parquet": {"compression": "compression", "compression_level": "compression_level"},
     **{name: {"compression": "compression"} for name in ("json", "ipc", "orc")},
+    "excel": {"sheet": "sheet", "header": "header"},
 }
+#: options that are true or false, and those that may be a number
+_FLAGS: Final = ("header", "overwrite", "single_file")
+_NUMBERS: Final = ("compression_level", "target_file_size")
 
 
 class StatementSession:
@@ -162,7 +171,7 @@ class StatementSession:
         use_store_settings(self.environment.configuration.storage_texts())
         place = local_path(copy.path, "COPY TO")
         if file_system_of(place).find(place) is not None and not options.get("overwrite") and "mode" not in options:
-            adds = "" if copy.file_format == "records" else ", (MODE append) to add to it"
+            adds = "" if copy.file_format == "records" or options.get("single_file") else ", (MODE append) to add to it"
             raise PlanError(f"COPY TO {copy.path!r}: it exists already; write (OVERWRITE true) to replace it{adds}")
         data = self.query(copy.text, parameters)
         if copy.file_format == "csv":
@@ -218,16 +227,18 @@ def _names_value(name: str) -> bool:
 def _write_options(file_format: str, options: Mapping[str, str | bool]) -> dict[str, Any]:
     known = {"overwrite": "overwrite", **_OPTIONS.get(file_format, {})}
     if file_format != "records":
-        known |= {"partition_by": "partition_by", "mode": "mode", "target_file_size": "target_file_size"}
+        known |= {name: name for name in ("partition_by", "mode", "target_file_size", "single_file")}
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise PlanError(f"COPY TO: {file_format} has no option {unknown[0].upper()}; it has {', '.join(known).upper()}")
     for name, value in options.items():
-        takes_word = name not in ("header", "overwrite")
+        takes_word = name not in _FLAGS
         if isinstance(value, bool) == takes_word:
             wanted = "a value" if takes_word else "true or false"
             raise PlanError(f"COPY TO: {name.upper()} {str(value).lower()}: it takes {wanted}")
-    return {known[name]: _names(value) if name == "partition_by" else _value(value) for name, value in options.items()}
+    return {
+        known[name]: _names(value) if name == "partition_by" else _value(name, value) for name, value in options.items()
+    }
 
 
 def _names(value: str | bool) -> list[str]:
@@ -235,5 +246,5 @@ def _names(value: str | bool) -> list[str]:
     return [name.strip().strip('"') for name in str(value).strip("()").split(",")]
 
 
-def _value(value: str | bool) -> str | bool | int:
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
+def _value(name: str, value: str | bool) -> str | bool | int:
+    return int(value) if name in _NUMBERS and isinstance(value, str) and value.isdecimal() else value

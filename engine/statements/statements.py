@@ -181,7 +181,7 @@ _FORMS: Final[dict[str, str]] = {
 _OF_OTHERS: Final = ("VERBOSE", "EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "PLAN")
 #: formats of plans
 _PLANS: Final = ("text", "html", "json")
-FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc")
+FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc", "excel")
 
 
 def split(text: str) -> list[str]:
@@ -413,6 +413,7 @@ def _value(words: Words) -> str:
 
 def _format(named: str | bool | None, path: str) -> str:
     wanted = str(named).lower() if named else path.rstrip("/").rpartition(".")[2].lower()
+    wanted = "excel" if wanted == "xlsx" else wanted
     if wanted not in FORMATS:
         raise PlanError(f"COPY TO {path!r}: write (FORMAT {'|'.join(FORMATS)}) behind it")
     return wanted

@@ -7,6 +7,7 @@
     file_systems.py   file_system_of: the file system of a path, by its scheme
     object_store.py   ObjectStore: S3, Google Cloud Storage, Azure, HTTP
     fsspec_files.py   FsspecFileSystem: hdfs, sftp, ftp, smb, webdav and others
+    zip_files.py      ZipFileSystem: members of zip archives, which are read
     fsspec_client.py  connections of fsspec, one for a call; their errors as OSError
     store_client.py   the client of a bucket, with the settings of this process; its errors as OSError
     store_errors.py   causes of errors by what a store answers, with advice

@@ -14,10 +14,16 @@ from engine.storage.file_system import FileSystem, Folders
 from engine.storage.fsspec_files import FsspecFileSystem
 from engine.storage.local import LocalFileSystem
 from engine.storage.object_store import ObjectStore
+from engine.storage.zip_files import ZipFileSystem
 
 LOCAL: Final = LocalFileSystem()
 #: The file systems that there are, one entry each.
-FILE_SYSTEMS: tuple[FileSystem, ...] = (LOCAL, ObjectStore(), FsspecFileSystem())
+FILE_SYSTEMS: tuple[FileSystem, ...] = (
+    LOCAL,
+    ObjectStore(),
+    FsspecFileSystem(),
+    ZipFileSystem(lambda path: file_system_of(path).open_stream(path, is_buffered=True)),
+)
 
 
 def file_system_of(path: str) -> FileSystem:

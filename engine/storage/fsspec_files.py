@@ -299,6 +299,8 @@ class FsspecFileSystem:
 
 def renames_folders(path: str) -> bool:
     """Return whether the file system of a path renames by a request of its own, and not by copies and deletions."""
+    if path.partition("://")[0].lower() not in FSSPEC_SCHEMES:
+        return False
     return asked_of(path, lambda system, _: str(type(system).mv.__qualname__)) != "AbstractFileSystem.mv"
 
 

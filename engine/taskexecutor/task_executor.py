@@ -31,6 +31,7 @@ from engine.errors import EngineError, ResourceError
 from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
 from engine.gateways.insight import TaskActivity
+from engine.gateways.memory_use import MemoryInUse
 from engine.gateways.messages import (
     AttachedJob,
     CancelTask,
@@ -93,6 +94,10 @@ class TaskResources(Protocol):
         """Drop all that attempts of an ended job left: partitions, workers. Blocking."""
         ...
 
+    def memory_in_use(self, resource_id: ResourceId) -> MemoryInUse:
+        """Return the memory of this process now, of the TaskManager of that id."""
+        ...
+
 
 class TaskExecutor(RpcEndpoint):
     """One process's slots and tasks."""
@@ -135,7 +140,7 @@ class TaskExecutor(RpcEndpoint):
 
     def start(self) -> None:
         """Begin to report progress and to watch JobMasters."""
-        self.spawn(self._reporter.send_progress(self._tasks.values), "progress")
+        self.spawn(self._reporter.send_progress(self._tasks.values, self._memory_in_use), "progress")
         self.spawn(self._watch_job_masters(), "heartbeats")
 
     async def connect(self, resource_manager_address: str, epoch: int) -> None:
@@ -336,6 +341,9 @@ class TaskExecutor(RpcEndpoint):
         ]
 
     # ---- partitions and jobs ----
+
+    def _memory_in_use(self) -> MemoryInUse:
+        return self._resources.memory_in_use(self.resource_id)
 
     def metrics(self) -> dict[str, float]:
         """Return sums over all attempts so far."""

@@ -3,7 +3,7 @@
     state changes of the tasks of a job ─► its queue ─► one sender: when its last message was acknowledged, all that has
                                                         come meanwhile is the next one
     counters of running tasks ─► every 200 ms, one message for each JobMaster; with them what a task waits for that
-                                 has done nothing since the last time
+                                 has done nothing since the last time, and the memory of this process
 
 A report is tried again until a JobMaster has it: the one that began the task, or the next leader's that goes on with
 it, to which the task's address is changed meanwhile. Where the JobManager takes no message of this process, as their
@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.errors import EngineError, FencedError
+from engine.gateways.memory_use import MemoryInUse
 from engine.gateways.messages import ReportProgress, TaskProgress, UpdateTaskStates
 from engine.graph.deployment import TaskCounters, TaskReport
 from engine.ids import JobId
@@ -112,7 +113,7 @@ class TaskReporter:
         finally:
             del self._outboxes[outbox.job_id]
 
-    async def send_progress(self, tasks: Callable[[], Iterable[Task]]) -> None:
+    async def send_progress(self, tasks: Callable[[], Iterable[Task]], memory: Callable[[], MemoryInUse]) -> None:
         """Send counters of running tasks for ever; what is not delivered is followed by later ones."""
         done: dict[Task, tuple[int, ...]] = {}
         while True:
@@ -125,9 +126,10 @@ class TaskReporter:
                     done[task] = work_of(counters)
                     wait = task.wait() if before.get(task) == done[task] else None
                     by_job_master[task.job_master_address].append(TaskProgress(task.descriptor.attempt, counters, wait))
+            in_use = memory() if by_job_master else None
             for address, progress in by_job_master.items():
                 try:
-                    await self._gateway_of(address).ask(ReportProgress(tuple(progress)))
+                    await self._gateway_of(address).ask(ReportProgress(tuple(progress), in_use))
                 except EngineError as error:
                     _log.debug("%s has no use for progress: %s", address, error)
 

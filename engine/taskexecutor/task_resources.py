@@ -30,6 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+import psutil
 import pyarrow as pa
 
 from engine.clock import Clock
@@ -41,6 +42,7 @@ from engine.exchange.partition_folders import PartitionFolders
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.worker_user import configured_worker_user
+from engine.gateways.memory_use import MemoryInUse
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.iomanager.disk_use import disk_bytes
@@ -56,12 +58,14 @@ from engine.memory.worker_budget import WorkerBudget
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
 from engine.taskexecutor.task import Invokable
+from engine.taskexecutor.task_threads import TaskThreads
 
 if TYPE_CHECKING:
     from engine.transport.data_plane import DataPlaneSettings
 
 _log = logging.getLogger(__name__)
 
+_process = psutil.Process()
 _managers_lock = threading.Lock()
 #: memory managers by process, since a fork has its parent's: one of each configuration whose cluster is open; guarded
 #: by: _managers_lock
@@ -112,6 +116,7 @@ class ProcessResources:
 
             segments = self.sizes.network_segments_max  # memory is mapped when it is needed
             plane = DataPlane(partition_manager, data_plane)
+        self._helpers = TaskThreads()
         self._services = TaskServices(
             resource_id=resource_id,
             clock=clock,
@@ -128,6 +133,7 @@ class ProcessResources:
                 configured_worker_user(configuration),
             ),
             module_store=module_store,
+            new_thread=self._helpers.thread,
             data_plane=plane,
         )
         if plane is not None:
@@ -186,6 +192,17 @@ class ProcessResources:
             self._services.module_store.release_job(job_id)
         self._services.io_manager.release_job(job_id.value)
 
+    def memory_in_use(self, resource_id: ResourceId) -> MemoryInUse:
+        """Return the memory of this process now."""
+        pages, network = self._services.memory_manager, self._services.network_pool
+        return MemoryInUse(
+            resource_id,
+            _process.memory_info().rss,
+            pages.pages_used * pages.page_size,
+            pa.total_allocated_bytes(),
+            network.in_use * network.segment_size,
+        )
+
     def metrics(self) -> dict[str, float]:
         """Return the memory in use by kind, and bytes spilled by operators that are at work, for metrics."""
         services = self._services
@@ -207,6 +224,7 @@ class ProcessResources:
             _log.error("managed memory: %s", leak)
         steps = (
             services.function_runner.close,
+            self._helpers.close,
             *(() if services.data_plane is None else (services.data_plane.close,)),
             services.partition_manager.close,
             services.output_flusher.close,

@@ -10,7 +10,7 @@ from engine import Environment, col
 from engine.api.data_set import DataSet
 from engine.api.other_options import OTHER_OPTIONS
 from engine.csv.options import CsvReadOptions
-from engine.outputs.sink_options import IcebergOptions, SinkOptions
+from engine.outputs.sink_options import CsvSinkOptions, IcebergOptions, SinkOptions
 
 
 @pytest.fixture
@@ -27,6 +27,8 @@ MISTAKES = [
     (lambda e, d: e.read_json("a", bad_rows_path="b"), "read_json() has no option bad_rows_path=: write on_bad_row="),
     (lambda e, d: e.read_parquet("a", columns=["a"]), "read_parquet() has no option columns=: write .select(names)"),
     (lambda e, d: d.write_csv("a", sep=";"), "write_csv() has no option sep=: write delimiter="),
+    (lambda e, d: d.write_csv("a", na_rep="-"), "write_csv() has no option na_rep=: write null_text="),
+    (lambda e, d: d.write_csv("a", quote_style="x"), "write_csv() has no option quote_style=: write quoting="),
     (lambda e, d: d.write_parquet("a", partition_cols="a"), "write_parquet() has no option partition_cols=: write"),
     (
         lambda e, d: d.write_json("a", partitionby="a"),
@@ -54,7 +56,8 @@ def test_names_of_columns_are_no_options(rows):
 def options_of(call):
     found = getattr(Environment if call.startswith("read_") else DataSet, call)
     names = set(inspect.signature(found).parameters)
-    more = {"read_csv": CsvReadOptions, "write_iceberg": IcebergOptions}.get(call, SinkOptions)
+    others = {"read_csv": CsvReadOptions, "write_csv": CsvSinkOptions, "write_iceberg": IcebergOptions}
+    more = others.get(call, SinkOptions)
     return names | set(more.__annotations__) if "options" in names else names
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli.main import main
 from engine.config import home
 from engine.entrypoint import places
 
@@ -27,6 +28,8 @@ def installed(monkeypatch, bare, tmp_path):
     packages = tmp_path / "packages"
     (packages / "engine" / "delivered" / "conf").mkdir(parents=True)
     (packages / "engine" / "delivered" / "conf" / "workers").write_text("localhost\n")
+    (packages / "engine" / "delivered" / "conf" / "grafana").mkdir()
+    (packages / "engine" / "delivered" / "conf" / "grafana" / "drey.json").write_text("{}\n")
     monkeypatch.setattr(home, "ROOT", packages)
     monkeypatch.setattr(home, "_DELIVERED", packages / "engine" / "delivered")
     return packages
@@ -48,6 +51,7 @@ def test_an_installation_has_folders_of_the_user_which_appear_when_they_are_need
     assert not found.conf.exists()
     assert places.make_conf(found)
     assert (found.conf / "workers").read_text() == "localhost\n"
+    assert (found.conf / "grafana" / "drey.json").read_text() == "{}\n"
     assert found.conf.stat().st_mode & 0o777 == 0o700
     (found.conf / "workers").write_text("mine\n")
     assert places.make_conf(found)
@@ -80,3 +84,13 @@ def test_the_configuration_of_another_user_is_not_read(installed, bare, monkeypa
     monkeypatch.setenv("XDG_CONFIG_HOME", str(other / ".config"))
     monkeypatch.setenv("HOME", str(own))
     assert home.conf_folder() == own / ".config" / "drey"
+
+
+def test_what_was_delivered_is_copied_into_a_new_folder_and_replaces_nothing(tmp_path, capsys):
+    target = tmp_path / "mine"
+    assert main(["config", "copy", str(target)]) == 0
+    copies = {path.relative_to(target) for path in target.rglob("*") if path.is_file()}
+    assert {Path("helm/drey/values.yaml"), Path("systemd/drey-jobmanager.service"), Path("config.yaml")} <= copies
+    assert capsys.readouterr().out.splitlines() == [str(target / path) for path in sorted(copies)]
+    assert main(["config", "copy", str(target)]) == 1
+    assert "is there already" in capsys.readouterr().err

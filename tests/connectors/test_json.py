@@ -5,6 +5,7 @@ import decimal
 import gzip
 import json
 import math
+import re
 import warnings
 from itertools import pairwise
 
@@ -301,14 +302,15 @@ def test_bad_lines_of_a_job_are_counted_in_its_result(tmp_path):
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris", "+05:30", "America/St_Johns", None])
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_moments_have_the_same_text_in_json_and_csv(tmp_path, zone, unit):
+def test_moments_are_those_of_csv_by_iso_8601(tmp_path, zone, unit):
     moments = pa.array([1_719_837_001_500, -1], pa.timestamp("ms", "UTC")).cast(pa.timestamp(unit, zone), safe=False)
     batch = pa.record_batch({"t": moments})
     csv, json_lines = CsvWriter(batch.schema, tmp_path / "a.csv"), JsonWriter(batch.schema, tmp_path / "a.json")
     for writer in (csv, json_lines):
         writer.write(batch)
         writer.finish()
-    texts = (tmp_path / "a.csv").read_text().splitlines()
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    texts = [re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", line.replace(" ", "T")) for line in lines]
     assert [json.loads(line)["t"] for line in (tmp_path / "a.json").read_text().splitlines()] == texts
     spec, _, schema = json_source(tmp_path / "a.json", batch.schema)
     assert pa.Table.from_batches(open_source(spec, spec.splits), schema)["t"].combine_chunks() == moments

@@ -12,7 +12,7 @@ from engine.connectors.text_lines import lines_of
 from engine.connectors.text_reader import TextReader
 from engine.connectors.text_source import text_source
 from engine.connectors.text_writer import TextWriter
-from engine.errors import DataError, MemoryBudgetError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import DataError, MemoryBudgetError, PlanError, SchemaError
 from engine.graph.source_spec import SourceSplit, TextSource
 from engine.memory.budget import Budget, Kind
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_said(tmp_path):
     with pytest.raises(PlanError, match="read_text"):
         text_source(tmp_path / "nope", 1)
     (tmp_path / "t.zip").write_bytes(b"")
-    with pytest.raises(NotYetSupportedError, match="a zip archive is not supported yet; unpack it"):
+    with pytest.raises(PlanError, match="a zip archive, whose members are read by their names"):
         text_source(tmp_path / "t.zip", 1)
 
 

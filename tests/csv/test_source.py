@@ -13,7 +13,7 @@ from engine.csv.dialect import CsvDialect
 from engine.csv.options import CsvOptions
 from engine.csv.source import csv_source
 from engine.csv.splits import SHARE_BYTES_MIN, exact_splits, record_boundaries, share_boundaries
-from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import ConfigurationError, PlanError, SchemaError
 from engine.graph.source_spec import SourceSplit
 from engine.jobmaster.split_assignment import assign_splits
 
@@ -120,7 +120,7 @@ def test_options_are_checked(tmp_path):
     with pytest.raises(SchemaError, match=r"must be a pyarrow\.Schema"):
         csv_source(path, {"n": int})
     (tmp_path / "x.csv.zip").write_bytes(b"")
-    with pytest.raises(NotYetSupportedError, match="a zip archive"):
+    with pytest.raises(PlanError, match="a zip archive"):
         csv_source(tmp_path / "x.csv.zip", NUMBERED)
     (tmp_path / "empty.csv").write_bytes(b"")
     with pytest.raises(SchemaError, match="pass schema="):

@@ -27,6 +27,11 @@ VARIANTS = {
         **{"config.job\\.priority": "3", "image.pullSecrets[0]": "registry", "allowedHosts[0]": "drey.example.com"},
         **{"taskManager.spill.sizeLimit": "100Gi", "persistence.existingClaim": "other"},
     },
+    "TLS": {"tls.enabled": "true", "tls.secretName": "certificates", "historyServer.enabled": "true"},
+    "application with TLS": {
+        **{"tls.enabled": "true", "application.enabled": "true"},
+        "application.script": "print(1)\n",
+    },
     "application": {"application.enabled": "true", "application.script": "print(1)\n", "application.taskManagers": "2"},
 }
 
@@ -80,6 +85,31 @@ def test_the_chart_makes_what_kubernetes_and_drey_know(values):
         for container in [*pod["containers"], *pod.get("initContainers", [])]:
             assert {mount["name"] for mount in container["volumeMounts"]} <= there
             assert container["securityContext"]["readOnlyRootFilesystem"] and pod["securityContext"]["runAsNonRoot"]
+
+
+@needs_helm
+def test_with_tls_processes_have_their_files_and_names_and_are_asked_from_within():
+    values = {"tls.enabled": "true", "tls.secretName": "certificates", "historyServer.enabled": "true"}
+    documents = documents_of(rendered(values))
+    (config,) = of_kind(documents, "ConfigMap").values()
+    settings = yaml.safe_load(config["data"]["config.yaml"])
+    assert settings["security.ssl.enabled"] is True
+    files = {settings[f"security.ssl.{name}"] for name in ("certificate", "key", "ca")}
+    assert files == {"/run/tls/tls.crt", "/run/tls/tls.key", "/run/tls/ca.crt"}
+    pods = [each["spec"]["template"]["spec"] for each in documents if "template" in each.get("spec", {})]
+    assert len(pods) == 3
+    for pod in pods:
+        (volume,) = [each for each in pod["volumes"] if each["name"] == "tls"]
+        assert volume["secret"] == {"secretName": "certificates", "defaultMode": 0o440}
+        (container,) = pod["containers"]
+        assert {"name": "tls", "mountPath": "/run/tls"} in container["volumeMounts"]
+        daemon = container["name"]
+        for probe, question in (("startup", "alive"), ("liveness", "alive"), ("readiness", "ready")):
+            asked = container[f"{probe}Probe"]
+            assert asked["exec"]["command"] == ["probe.sh", daemon, question] and "httpGet" not in asked
+            assert asked["timeoutSeconds"] >= 10, "a process has to start for it"
+    (host,) = [each for pod in pods for each in pod["containers"][0]["env"] if each["name"] == "DREY_TASKMANAGER_HOST"]
+    assert host["value"] == "$(POD_NAME).drey-taskmanager.drey.svc", "a certificate names no address of a pod"
 
 
 @needs_helm

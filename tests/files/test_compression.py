@@ -114,8 +114,10 @@ def test_the_codec_comes_from_the_ending_unless_it_is_said(tmp_path):
     assert codec_of("a.csv", "xz") == "xz"
     assert codec_of("a.gz", "none") == ""
     assert [plain_ending(name) for name in ("A.CSV.gz", "a.json", "b")] == [".csv", ".json", ""]
-    with pytest.raises(NotYetSupportedError, match=r"a zip archive is not supported yet; unpack it"):
+    with pytest.raises(PlanError, match=r"a zip archive, whose members are read by their names: zip://a\.zip!/NAME"):
         codec_of("a.zip")
+    with pytest.raises(NotYetSupportedError, match=r"a rar archive is not supported yet; unpack it"):
+        codec_of("a.rar")
     with pytest.raises(ConfigurationError, match=r"compression='rar': choose one of gzip, zstd"):
         csv_source(tmp_path, options=CsvOptions(compression="rar"))
 

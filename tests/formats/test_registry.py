@@ -35,6 +35,7 @@ SPECS = {
     "ipc": FormatSource("ipc", (), (), b"", ("a",)),
     "orc": FormatSource("orc", (), (), b"", ("a",)),
     "avro": FormatSource("avro", (), (), b"", ("a",)),
+    "excel": FormatSource("excel", (), (), b"", ("a",)),
     "records": ParquetSource((), (), ("a",)),
     "arrow": ArrowSource((), (), ("a",), inline=b""),
     "database": FormatSource("database", (), (), b"", ("a",)),
@@ -129,7 +130,7 @@ def test_a_format_of_an_installed_package_is_found_by_its_entry_point(monkeypatc
     format_named.cache_clear()
     assert isinstance(format_named("plain"), Plainest)
     with pytest.raises(
-        PlanError, match="there is no format 'plane': this process knows avro, csv, database, delta, ipc"
+        PlanError, match="there is no format 'plane': this process knows avro, csv, database, delta, excel, ipc"
     ):
         format_named("plane")
     format_named.cache_clear()

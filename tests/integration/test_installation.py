@@ -99,7 +99,8 @@ def test_the_wheel_has_the_packages_and_what_lies_beside_them_in_a_checkout(dist
     natives = {name.partition(".")[0] for name in names if name.endswith(".so")}
     sources = {str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("engine/**/*.pyx")}
     assert natives == {*sources, "engine/_cython"}
-    conf = {f"engine/delivered/conf/{name}" for name in ("config.yaml", "masters", "workers", "zoo.cfg")}
+    conf = {f"engine/delivered/{name}" for name in run("git", "ls-files", "conf", cwd=ROOT).splitlines()}
+    assert {name for name in names if name.startswith("engine/delivered/conf/")} == conf, "DELIVERED of setup.py"
     assert conf | {"engine/delivered/bin/make-certificates.sh", "engine/py.typed"} <= set(names)
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert metadata["License-Expression"] == "Apache-2.0"

@@ -228,7 +228,7 @@ def test_what_is_no_function_of_values_is_refused_at_once(data):
         with pytest.raises(SchemaError):
             wrong()
     with pytest.raises(SchemaError, match="none of scalar, arrow, pandas, numpy"):
-        udf(int, kind="polars")
+        udf(int, kind="frames")
     with pytest.raises(SchemaError, match="at least one value"):
         twice()
     with pytest.raises(SchemaError, match="'nothing'"):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.clock import ManualClock, SystemClock
+from engine.gateways.memory_use import MemoryInUse
 from engine.gateways.messages import MESSAGE_TYPES, ReleaseJob, ReleasePartitions
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId, ResultPartitionId
 from engine.memory.heap import FreedMemory, daemon_variables
@@ -118,6 +119,9 @@ class Notes:
 
     def release_partition(self, partition):
         self.taken.append(partition)
+
+    def memory_in_use(self, resource_id):
+        return MemoryInUse(resource_id)
 
     def release_attempts(self, job_id, attempts):
         self.taken.append(job_id)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 from engine.errors import TaskCancelledError
 from engine.gateways.insight import TaskActivity
+from engine.gateways.memory_use import MemoryInUse
 from engine.graph.deployment import RangeSamples, StagedFile, TaskCounters, TaskDeploymentDescriptor
 from engine.graph.packed_sizes import packed_sizes
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
@@ -94,6 +95,9 @@ class FakeResources:
 
     def release_partition(self, partition: ResultPartitionId) -> None:
         self.released.append(partition)
+
+    def memory_in_use(self, resource_id: ResourceId) -> MemoryInUse:
+        return MemoryInUse(resource_id, resident_bytes=1 << 20)
 
     def release_attempts(self, job_id: JobId, attempts: Iterable[ExecutionAttemptId]) -> None:
         self.ended_jobs.append(job_id)

@@ -12,9 +12,10 @@ from engine.client.job_result import JobResult
 from engine.config.loader import configuration_from_texts
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.deployment import OperatorCounters
-from engine.optimizer.analysis import Analysis, analysis_text, analyze
+from engine.optimizer.analysis import analysis_text, analyze
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from engine.profile.job_profile import VERSION, JobProfile
 from tests.optimizer.plan_building import Builder, call, lit, schema
 
 
@@ -86,11 +87,12 @@ def test_a_data_set_is_run_and_nothing_of_it_stays(tmp_path, how):
         assert "did not run as planned" not in told
         assert told.count("was      500 rows") >= 3, told
         return
-    analysis = msgspec.json.decode(told, type=Analysis)
-    assert {each.actual is not None for each in analysis.operators} == {True}
-    (filtered,) = (each for each in analysis.operators if each.name.startswith("filter"))
-    assert (filtered.actual.rows_in, filtered.actual.rows_out) == (20_000, 500)
-    assert filtered.expected_rows is not None
+    profile = msgspec.json.decode(told, type=JobProfile)
+    assert (profile.state, profile.version) == ("FINISHED", VERSION)
+    operators = [each for vertex in profile.vertices for each in vertex.operators]
+    (filtered,) = (each for each in operators if each.name.startswith("filter"))
+    assert (filtered.rows_in, filtered.rows_out) == (20_000, 500)
+    assert filtered.expected_rows > 0 and all(each.origin for each in operators)
 
 
 def test_a_job_that_nobody_waited_for_has_nothing_to_tell():

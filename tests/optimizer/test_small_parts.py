@@ -33,13 +33,13 @@ def with_slots_of(slot_bytes: int, **changes: bool) -> OptimizerSettings:
 def measured_beside_four(monkeypatch):
     """What is small beside two subtasks is so here beside four, of which it is seen better how many there are."""
     monkeypatch.setattr(small_parts, "_MEASURED_SUBTASKS", 4)
-    monkeypatch.setattr(plan_enumerator, "SCANNED_SHARE", -1.0)
+    monkeypatch.setattr(plan_enumerator, "SENT_SHARE", 2.0)
 
 
 @pytest.fixture
-def scans_are_divided(monkeypatch, measured_beside_four):
-    """Parts are smaller where hardly any of their rows would be sent, as they are by default."""
-    monkeypatch.setattr(plan_enumerator, "SCANNED_SHARE", small_parts.SCANNED_SHARE)
+def threads_read(monkeypatch, measured_beside_four):
+    """Parts are larger where several threads read their sources, as they are by default."""
+    monkeypatch.setattr(plan_enumerator, "SENT_SHARE", small_parts.SENT_SHARE)
 
 
 def parallelisms(builder, settings=SETTINGS):
@@ -58,7 +58,7 @@ def test_a_plan_that_reads_little_has_one_subtask_and_no_exchange():
     assert {node.parallelism for node in optimized.nodes} == {1}
     strategies = {channel.ship_strategy for node in optimized.nodes for channel in node.inputs}
     assert strategies == {ShipStrategy.FORWARD}
-    said = "parallelism 4 (1 where up to 384 MB are read, 96 MB where little of it would be sent)"
+    said = "parallelism 4 (1 where up to 384 MB are read, up to 3.1 GB where much of it would be sent)"
     assert said in explain(optimized)
 
 
@@ -197,26 +197,13 @@ def test_parts_are_larger_where_many_rows_would_travel_within_a_process(rows, is
 
 @pytest.mark.parametrize(
     ("rows", "group_count", "subtasks"),
-    [(5_000_000, 100, 1), (10_000_000, 100, 4), (10_000_000, 5_000_000, 1), (30_000_000, 5_000_000, 4)],
+    [(30_000_000, 100, 4), (30_000_000, 1_000_000, 1), (110_000_000, 10_000_000, 4)],
 )
-def test_parts_are_smaller_where_few_rows_would_be_sent(scans_are_divided, rows, group_count, subtasks):
+def test_parts_are_larger_where_threads_read_what_would_be_sent(threads_read, rows, group_count, subtasks):
     builder = Builder()
     source = builder.source(KEYED, rows=rows, columns={"k": ColumnStatistics(distinct_count=group_count)})
     grouped(builder, builder.filter(source, call("greater", "a", lit(7))))
-    assert parallelisms(builder)[0] == subtasks
-
-
-def test_parts_of_many_operators_are_smaller_where_each_has_enough_to_do(scans_are_divided):
-    def subtasks(joins):
-        builder = Builder()
-        node = builder.source(KEYED, rows=10_000_000)
-        for number in range(joins):
-            few = builder.source(KEYED, rows=1000, path=f"{number}.parquet")
-            node = builder.join(node, few, left_on="k", right_on="k", how=JoinType.SEMI)
-        grouped(builder, node)
-        return max(parallelisms(builder))
-
-    assert (subtasks(1), subtasks(7)) == (4, 1)
+    assert parallelisms(builder, with_slots_of(8 << 30))[0] == subtasks
 
 
 def test_what_sorts_many_rows_is_not_in_a_larger_part():

@@ -209,3 +209,20 @@ def test_spans_of_time_are_added_up_once_and_counted_where_they_meet():
     spans = [(0, 10), (5, 20), (30, 40), (32, 33)]
     assert length(spans) == 30 and length(()) == 0
     assert most_at_once(spans) == 2 and most_at_once([(0, 5), (5, 9)]) == 1 and most_at_once(()) == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "begins"), [("CANCELED", "cancelled after"), ("CANCELLING", "is being cancelled after")]
+)
+def test_a_cancelled_job_says_so_first_however_short_it_was(state, begins):
+    made = attempts({}, {"end_ms": -1})
+    told = job(vertex([OperatorProfile("scan", "source")], made), state=state, has_ended=state == "CANCELED")
+    first, *_ = told.causes
+    assert first.kind == "cancellation" and first.text == f"{begins} 58.0 s: 2 of 2 subtasks had finished"
+    assert job(state=state, has_ended=state == "CANCELED", duration_ms=3).causes[0].kind == "cancellation"
+
+
+def test_a_job_that_failed_at_once_says_so_first():
+    failure = FailureProfile(0, "ValueError", "no such column")
+    first, *_ = job(state="FAILED", duration_ms=2, failures=(failure,)).causes
+    assert first.text == "failed: ValueError: no such column"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, Route, json_response
 from engine.rpc.http_server import HttpServer
+from engine.rpc.principal import Role
 
 SECRET = b"a secret of the tests, 32 bytes!"
 WAIT_S = 60.0
@@ -39,6 +40,7 @@ class Served:
     def routes(self):
         return [
             Route("GET", "/open/{name}", self.open, Access.OPEN_GET, 0),
+            Route("GET", "/for-submit", self.fixed, Access.OPEN_GET, 0, role=Role.SUBMIT),
             Route("POST", "/echo", self.echo, Access.SECRET, 1000),
             Route("POST", "/echo-soon", self.echo, Access.SECRET, 1000, body_timeout_s=0.5),
             Route("PUT", "/streamed", self.streamed, Access.SECRET, 1000, is_streamed=True),
@@ -49,6 +51,9 @@ class Served:
     async def open(self, request):
         self.seen.append(request)
         return json_response({"name": request.variables["name"], "query": dict(request.query)})
+
+    async def fixed(self, request):
+        return json_response({})
 
     async def echo(self, request):
         self.seen.append(request)

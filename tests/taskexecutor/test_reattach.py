@@ -10,6 +10,7 @@ from engine.clock import SystemClock
 from engine.errors import FencedError, TaskCancelledError
 from engine.gateways.insight import TaskActivity
 from engine.gateways.job_master import JobMasterGateway, job_master_name
+from engine.gateways.memory_use import MemoryInUse
 from engine.gateways.messages import (
     MESSAGE_TYPES,
     CancelTask,
@@ -88,6 +89,9 @@ class Resources:
 
     def release_partition(self, partition):
         self.partitions.discard(partition)
+
+    def memory_in_use(self, resource_id):
+        return MemoryInUse(resource_id)
 
     def release_attempts(self, job_id, attempts):
         self.released_jobs.append(job_id)

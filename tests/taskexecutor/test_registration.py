@@ -7,6 +7,7 @@ import pytest
 
 from engine.clock import SystemClock
 from engine.errors import ResourceError
+from engine.gateways.memory_use import MemoryInUse
 from engine.gateways.messages import MESSAGE_TYPES, RequestSlotOverview
 from engine.ids import ResourceId
 from engine.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
@@ -22,6 +23,9 @@ SETTINGS = RegistrationSettings(0.005, 0.05, 30.0)
 class NoResources:
     def release_partition(self, partition):
         pass
+
+    def memory_in_use(self, resource_id):
+        return MemoryInUse(resource_id)
 
     def release_attempts(self, job_id, attempts):
         pass

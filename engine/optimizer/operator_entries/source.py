@@ -65,7 +65,8 @@ class SourceEntry(OperatorEntry[Source]):
         tops = [] if top is None else [f"top-n threshold on {top.key.column} from top [{top.top}]"]
         spec = operator.spec
         runs = [f"groups are complete with each of {len(spec.splits)} runs of row groups"] if operator.in_runs else []
-        return [*runs, *format_of(spec).details(spec), *joins, *tops]
+        threads = [f"read by {operator.threads} threads"] if operator.threads > 1 else []
+        return [*runs, *threads, *format_of(spec).details(spec), *joins, *tops]
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Source, input_index: int, used: set[str]

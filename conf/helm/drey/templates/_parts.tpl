@@ -49,6 +49,9 @@ envFrom: {{- toYaml . | nindent 2 }}
 volumeMounts:
   - {name: config, mountPath: /etc/drey}
   - {name: secrets, mountPath: /run/secrets}
+{{- if .Values.tls.enabled }}
+  - {name: tls, mountPath: /run/tls}
+{{- end }}
   - {name: {{ $.state }}, mountPath: /var/lib/drey}
   - {name: tmp, mountPath: /tmp}
 {{- if .Values.persistence.enabled }}
@@ -62,6 +65,10 @@ volumeMounts:
   configMap: {name: {{ include "drey.name" . }}-config}
 - name: secrets
   secret: {secretName: {{ .Values.secretName }}, defaultMode: 0440}
+{{- if .Values.tls.enabled }}
+- name: tls
+  secret: {secretName: {{ .Values.tls.secretName }}, defaultMode: 0440}
+{{- end }}
 - name: tmp
   emptyDir: {}
 {{- if .Values.persistence.enabled }}
@@ -70,20 +77,34 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
+{{- /* How one question is asked: a request, or with TLS a process in the pod, since kubelet shows no certificate. */ -}}
+{{- define "drey.question" -}}
+{{- if .root.Values.tls.enabled -}}
+exec: {command: [probe.sh, {{ .daemon }}, {{ .question }}]}
+{{- else -}}
+httpGet: {path: {{ if eq .question "alive" }}/healthz{{ else }}/readyz{{ end }}, port: {{ .port }}}
+{{- end }}
+{{- end }}
+
 {{- define "drey.probes" -}}
+{{- $alive := include "drey.question" (merge (dict "question" "alive") .) }}
+{{- $ready := include "drey.question" (merge (dict "question" "ready") .) -}}
 startupProbe:
-  httpGet: {path: /healthz, port: {{ . }}}
+  {{ $alive }}
   periodSeconds: 2
+{{- if .root.Values.tls.enabled }}
+  timeoutSeconds: 10
+{{- end }}
   failureThreshold: 60
 livenessProbe:
-  httpGet: {path: /healthz, port: {{ . }}}
+  {{ $alive }}
   periodSeconds: 10
   timeoutSeconds: 10
   failureThreshold: 6
 readinessProbe:
-  httpGet: {path: /readyz, port: {{ . }}}
-  periodSeconds: 5
-  timeoutSeconds: 5
+  {{ $ready }}
+  periodSeconds: {{ if .root.Values.tls.enabled }}15{{ else }}5{{ end }}
+  timeoutSeconds: {{ if .root.Values.tls.enabled }}10{{ else }}5{{ end }}
 {{- end }}
 
 {{- define "drey.placement" -}}

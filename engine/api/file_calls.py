@@ -1,0 +1,120 @@
+"""More calls of Environment that read files: sheets of Excel, and text whose columns have fixed widths.
+
+Held by: tests/connectors/test_excel.py
+Held by: tests/api/test_fixed_widths.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from engine.api.other_options import with_other_options
+from engine.api.source_calls import Paths, SourceCalls
+from engine.connectors.path_source import PathOptions
+from engine.errors import ConfigurationError, SchemaError
+from engine.storage.store_options import StorageOptions
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
+
+
+@with_other_options
+class FileCalls(SourceCalls):
+    """Base of Environment with all of its sources."""
+
+    def read_excel(
+        self,
+        path: Paths,
+        sheet: str | int = 1,
+        schema: pa.Schema | None = None,
+        *,
+        header: bool = True,
+        skip_rows: int = 0,
+        file_name_column: str | None = None,
+        rate_limit: float | None = None,
+        storage_options: StorageOptions = None,
+    ) -> DataSet:
+        """Read a sheet of Excel or OpenDocument files (the extra ``excel``): a file, a folder, a glob, or a list.
+
+        ``sheet``: its name, or its number from 1 on. ``skip_rows``: rows above the header; without ``header`` columns
+        are called column_0, column_1 and so on. Without ``schema`` all cells decide the types: numbers that are all
+        whole are int64, numbers and texts in one column are text, with a warning. Empty cells are null; a cell that is
+        not of its type fails the job with its name, such as B7. A file is read by one subtask, and its cells are
+        Python objects on their way.
+        """
+        options = {"sheet": sheet, "header": header, "skip_rows": skip_rows}
+        in_paths = PathOptions(None, file_name_column, storage_options=storage_options)
+        return self._read("excel", path, in_paths, rate_limit, schema, options)
+
+    def read_fwf(
+        self,
+        path: Paths,
+        widths: Sequence[int] | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        colspecs: Sequence[tuple[int, int | None]] | None = None,
+        skip_rows: int = 0,
+        null_values: str | Sequence[str] = (),
+        compression: str | None = None,
+        storage_options: StorageOptions = None,
+    ) -> DataSet:
+        r"""Read text whose columns have fixed widths: a file, a folder, a glob, or a list of those.
+
+        ``widths``: characters of each column, one behind the other; or ``colspecs``: begin and end of each, from 0 on,
+        ``(10, None)`` up to the end of the line. Spaces around values are left out; an empty value, and one of
+        ``null_values``, is null, and so is what a short line has not. Characters that are in no column are not read,
+        and blank lines are no rows. ``schema``: names and types; without it columns are texts called column_0 and so
+        on. A value that is not of its type fails the job. ``skip_rows``: lines of each file above the first row.
+
+        >>> from pathlib import Path
+        >>> _ = Path("towns.txt").write_text("Bern   134000\nChur    38000\n")
+        >>> env.read_fwf("towns.txt", [7, 6], pa.schema([("town", pa.string()), ("people", pa.int64())])).collect()
+        [Row(town='Bern', people=134000), Row(town='Chur', people=38000)]
+        """
+        from engine.column_expressions.expressions import col
+
+        spans = _spans(widths, colspecs)
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise SchemaError(f"read_fwf: schema={schema!r}: expected a pyarrow.Schema")
+        if schema is not None and len(schema) != len(spans):
+            raise SchemaError(f"read_fwf: schema= has {len(schema)} columns, and {len(spans)} have a width")
+        fields = list(schema or [pa.field(f"column_{index}", pa.string()) for index in range(len(spans))])
+        nulls = (null_values,) if isinstance(null_values, str) else tuple(null_values)
+        lines = self.read_text(
+            path, compression=compression, skip_rows=skip_rows, storage_options=storage_options
+        ).filter(col("line").str.strip() != "")
+        columns = []
+        for (begin, end), field in zip(spans, fields, strict=True):
+            value: Any = col("line").str.slice(begin, end).str.strip()
+            for null in ("", *nulls):
+                value = value.nullif(null)
+            columns.append((value if pa.types.is_string(field.type) else value.cast(field.type)).alias(field.name))
+        return lines.select(*columns)
+
+
+def _spans(widths: Any, colspecs: Any) -> list[tuple[int, int | None]]:
+    """Return begin and end of each column. Raises: ConfigurationError."""
+    if (widths is None) == (colspecs is None):
+        raise ConfigurationError("read_fwf: pass widths=[7, 6], or colspecs=[(0, 7), (7, None)]")
+    if widths is not None:
+        found, begin = list[tuple[int, int | None]](), 0
+        for width in widths:
+            if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+                raise ConfigurationError(f"read_fwf: widths= has {width!r}, which is no number of characters")
+            found.append((begin, begin + width))
+            begin += width
+    else:
+        found = [_checked_span(each) for each in colspecs]
+    if not found:
+        raise ConfigurationError("read_fwf: there is no column; pass widths=[7, 6]")
+    return found
+
+
+def _checked_span(span: Any) -> tuple[int, int | None]:
+    match span:
+        case (int() as begin, (int() | None) as end) if begin >= 0 and (end is None or begin < end):
+            return begin, end
+    raise ConfigurationError(f"read_fwf: colspecs= has {span!r}: expected begin and end, from 0 on, as (0, 7)")

@@ -1,0 +1,3 @@
+from typing_extensions import Buffer
+
+def fitted_records(data: Buffer, delimiter: int, quote: int, tails: list[bytes], cuts: bool) -> bytes: ...

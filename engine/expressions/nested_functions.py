@@ -357,6 +357,10 @@ def bind_map_get(operands: Sequence[Operand], _options: Options) -> Binding:
         key = pc.cast(key, data_type.key_type)
     except pa.ArrowInvalid:
         raise NoMatchError(f"the keys are {data_type.key_type}") from None
+    try:
+        pc.map_lookup(pa.array([[(key.as_py(), None)]], data_type), query_key=key, occurrence="first")
+    except pa.ArrowTypeError:
+        raise NoMatchError(f"no value is found by keys of {data_type.key_type}") from None
     return Binding(lambda maps, _key: pc.map_lookup(maps, query_key=key, occurrence="first"), (None, None))
 
 

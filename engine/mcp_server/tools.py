@@ -7,8 +7,8 @@
 
     limits    ROWS_MAX rows, TEXT_MAX characters of an answer, and a time after which the job is cancelled
 
-Statements that are no queries are refused, and so are those that name files, unless ``sql.files.enabled``. An error of
-a statement is the tool's answer, from which an agent corrects it.
+Statements that are no queries are refused, but SHOW TABLES and DESCRIBE, and so are those that name files, unless
+``sql.files.enabled``. An error of a statement is the tool's answer, from which an agent corrects it.
 
 Held by: tests/mcp_server/test_tools.py
 """
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 ROWS_MAX: Final = 1000
 TEXT_MAX: Final = 100_000
+#: statements that change nothing
+_READING: Final = kinds.Query | kinds.Summarize | kinds.ShowTables | kinds.Describe
 _SAYS: Final = (
     "Tables of Drey, a batch engine. Call list_tables first. query takes one SELECT in a dialect like DuckDB's and "
     "returns at most limit rows, so aggregate and filter in SQL."
@@ -74,8 +76,8 @@ class Tools:
     def _query(self, sql: str) -> DataSet:
         one = kinds.split(sql)
         statement = kinds.statement(one[0]) if len(one) == 1 else None
-        if not isinstance(statement, kinds.Query | kinds.Summarize) or is_change(sql, self._session.dialect):
-            raise PlanError("this server runs one query at a time, and no other statements")
+        if not isinstance(statement, _READING) or is_change(sql, self._session.dialect):
+            raise PlanError("this server runs one query at a time, SHOW TABLES, DESCRIBE name, and no other statements")
         data = self._session.rows(statement)
         assert data is not None, "a query has rows"
         return data

@@ -132,6 +132,8 @@ def test_arrays_structs_and_maps_are_made_and_taken_apart():
     assert values(X.map.values(), x=maps.slice(1)) == [[], None, [3]]
     assert values(X.map.get("b"), x=maps) == [None, None, None, None]
     assert values(map_from(X.map.keys(), X.map.values()), x=maps) == maps.to_pylist()
+    with pytest.raises(SchemaError, match="no value is found by keys of double"):
+        values(X.map.get(1.5), x=pa.array([[(1.5, "a")]], pa.map_(pa.float64(), pa.string())))
 
 
 def test_maps_that_cannot_be_made_name_the_row():

@@ -42,6 +42,14 @@ def test_the_first_rows_of_a_query(tools):
     assert "arrow source" in tools.explain("SELECT * FROM sales")
 
 
+def test_statements_that_say_which_tables_there_are(tools):
+    assert {"name": "sales"} in json.loads(tools.query("SHOW TABLES"))["rows"]
+    found = json.loads(tools.query("DESCRIBE sales"))
+    assert found["rows"][0] == {"name": "shop", "type": "string", "nullable": True}
+    with pytest.raises(PlanError, match="SHOW TABLES"):
+        tools.query("SELECT * FROM '/etc/passwd'")
+
+
 def test_an_answer_has_a_limit(tools, monkeypatch):
     with pytest.raises(PlanError, match="from 1 to 1000"):
         tools.query("SELECT 1", 1001)

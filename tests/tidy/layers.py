@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("entrypoint", "minicluster"),
     ("dataframes",),
     ("targets", "flight_sql", "mcp_server"),
-    ("cli",),
+    ("cli", "ibis_backend"),
     ("drey",),
 )
 
@@ -84,7 +84,8 @@ CONFINED = {
     "aiohttp": frozenset({"rpc"}),
     "cloudpickle": frozenset({"api", "functions", "records"}),
     "datafusion": frozenset[str](),
-    "sqlglot": frozenset({"dialects", "sql_values", "sql", "statements"}),
+    "ibis": frozenset({"ibis_backend"}),
+    "sqlglot": frozenset({"dialects", "ibis_backend", "sql_values", "sql", "statements"}),
     "google": frozenset({"flight_sql"}),
     "mcp": frozenset({"mcp_server"}),
     "openlineage": frozenset({"lineage"}),

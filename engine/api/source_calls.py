@@ -463,7 +463,7 @@ class SourceCalls(ABC):
             example = "pa.schema({'id': pa.int64(), 'name': pa.string()})"
             raise SchemaError(f"{call}: schema={schema!r}: expected a pyarrow.Schema, such as {example}")
         request = ReadRequest(schema=schema, parallelism=self.parallelism, options=options)
-        listed = tuple(map(os.fspath, places if isinstance(places, list) else [places]))
+        listed = tuple(os.fspath(one) for one in (places if isinstance(places, list) else [places]))
         StoreAccess(self.configuration, GivenOptions(in_paths.storage_options), call).use_for(*listed)
         if entry.has_files:
             with placed_store_errors(call), known_statuses(reads_tails=name == "parquet"), counted(self._asked):

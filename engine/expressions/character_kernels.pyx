@@ -76,8 +76,8 @@ def translated(values not None, list sources not None, list targets not None):
     cdef int32_t* pairs = <int32_t*> malloc(<size_t> (2 * count + 2) * sizeof(int32_t))
     if pairs == NULL:
         raise MemoryError(f"{count} characters")
-    for place in range(count):
-        pairs[place], pairs[count + place] = sources[place], targets[place]
+    for place, given in enumerate(sources + targets):
+        pairs[place] = given
     ends[0] = 0
     with nogil:
         for index in range(source.count):

@@ -73,7 +73,7 @@ def group_outputs(
         outputs.append(value.named())
     for name, value in named.items():
         _check_aggregate(value)
-        (one,) = columns_given([value.alias(name)], others)
+        (one,) = columns_given([value.alias(check_column_name(name, "agg"))], others)
         outputs.append(NamedExpression(name, one.expression))
     names = [*keys, *(check_column_name(one.name, "agg") for one in outputs)]
     twice = sorted(name for name, times in Counter(names).items() if times > 1)

@@ -74,6 +74,7 @@ def _named(schema: pa.Schema, named: Mapping[str, Any], what: str) -> list[Named
     for name, value in named.items():
         if isinstance(value, str):
             raise SchemaError(f"{what}({name}={value!r}): write col({value!r}) or lit({value!r})")
+        check_column_name(name, what)
         one = columns_given([value.alias(name)], schema) if isinstance(value, Expr) else [Expr(to_expression(value))]
         found.append(NamedExpression(name, one[0].expression))
     return found

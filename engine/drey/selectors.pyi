@@ -1,2 +1,2 @@
-# The types of ``drey.selectors``, which is ``engine.selectors``.
-from engine.column_expressions.selectors import *
+# The types of ``drey.selectors``.
+from engine.selectors import *

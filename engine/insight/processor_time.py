@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+#: bits of a clock's number: of one thread, in nanoseconds (MAKE_THREAD_CPUCLOCK of Linux)
+_THREAD_CLOCK: Final = 0b110
 #: nanoseconds within which it is not asked how long a thread was ready to run
 _SHORT_NS: Final = 20_000_000
 
@@ -33,6 +35,14 @@ class _Waited(threading.local):
 
 
 _WAITED = _Waited()
+
+
+def clock_of(thread: int) -> int:
+    """Return the clock of a thread's processor time, by the number that the kernel has for it, which may have ended.
+
+    ``time.pthread_getcpuclockid`` reads memory of the thread, which is gone with it.
+    """
+    return (~thread << 3) | _THREAD_CLOCK
 
 
 class ProcessorTime:
@@ -47,7 +57,7 @@ class ProcessorTime:
     @contextmanager
     def of_this_thread(self) -> Iterator[None]:
         """Count this thread's times during the block."""
-        clock = time.pthread_getcpuclockid(threading.get_ident())
+        clock = clock_of(threading.get_native_id())
         self._began_ns, self._waited_before_ns = time.monotonic_ns(), _WAITED.ns
         self._worked_before_ns = time.clock_gettime_ns(clock)
         self._thread = clock, threading.get_native_id()

@@ -30,6 +30,7 @@ from types import CodeType, FrameType
 from typing import Final
 
 from engine.gateways.insight import Stack, StackSample
+from engine.insight.processor_time import clock_of
 
 #: seconds from one sample to the next
 INTERVAL_S: Final = 0.01
@@ -117,9 +118,9 @@ def _clocks() -> Clocks:
     """Return nanoseconds on a processor of each thread."""
     found = {}
     for thread in threading.enumerate():
-        if thread.ident is not None:
+        if thread.ident is not None and thread.native_id is not None:
             try:
-                found[thread.ident] = time.clock_gettime_ns(time.pthread_getcpuclockid(thread.ident))
+                found[thread.ident] = time.clock_gettime_ns(clock_of(thread.native_id))
             except OSError:  # it has ended
                 continue
     return found

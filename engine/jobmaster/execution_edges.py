@@ -136,6 +136,10 @@ class InputEdges(_Edges, SubtaskInput):
         """One partition for each set of finished consumers: all of them, but for results that are read whole."""
         return self.partitions[:1] if self._connection.is_whole else self.partitions
 
+    def take_apart(self) -> None:
+        """Cut the references to the edges of other subtasks."""
+        self._connection.inputs = []
+
 
 class ConsumerEdges(_Edges):
     """The edges from one partition to those who read it."""

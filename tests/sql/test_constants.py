@@ -92,14 +92,14 @@ def test_a_text_that_is_no_value_is_said_with_its_place(environment: Environment
 
 @pytest.mark.parametrize(
     ("call", "said"),
-    [("chr(k)", "the function chr.. of columns"), ("to_hex(k)", "no function has these types of arguments: to_hex")],
+    [("chr(d)", "no function has these types of arguments: chr"), ("to_hex(d)", "")],
 )
 def test_functions_that_columns_do_not_have_are_refused(environment: Environment, call: str, said: str) -> None:
     with pytest.raises((NotYetSupportedError, PlanError), match=f"line 1, column 8: {said}"):
         environment.sql(f"SELECT {call} AS x FROM (SELECT k, DATE '2024-01-01' AS d FROM t) AS a")
 
 
-@pytest.mark.parametrize(("call", "said"), [("2024, 13, 1", ""), ("2000 + v, 2, 30", "; in a row with v=")])
+@pytest.mark.parametrize(("call", "said"), [("2024, 13, 1", ""), ("2000 + v, 2, 30", ": 20")])
 def test_a_date_that_is_none_is_said_as_it_is_written(environment: Environment, call: str, said: str) -> None:
     with pytest.raises(DataError) as raised:
         environment.sql(f"SELECT make_date({call}) AS x FROM t WHERE v IS NOT NULL").to_arrow()

@@ -53,8 +53,8 @@ def test_explain_is_a_row_with_the_plan(environment: Environment) -> None:
 
     assert plan(f"EXPLAIN {query}") == environment.sql(query).explain()
     assert plan(f"EXPLAIN (FORMAT html) {query}").startswith("<details")
-    operators = json.loads(plan(f"EXPLAIN (FORMAT json, ANALYZE) {query}"))["operators"]
-    assert any(one["actual"]["rows_out"] == 3 for one in operators if one.get("actual"))
+    vertices = json.loads(plan(f"EXPLAIN (FORMAT json, ANALYZE) {query}"))["vertices"]
+    assert any(one["rows_out"] == 3 for vertex in vertices for one in vertex["operators"])
     assert "rows" in plan(f"EXPLAIN ANALYZE {query}")
     assert plan(f"EXPLAIN ({query})") == environment.sql(query).explain()
     with pytest.raises(PlanError, match=r"write EXPLAIN \(FORMAT json, ANALYZE\) query"):

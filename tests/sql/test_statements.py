@@ -97,7 +97,7 @@ def test_a_statement_is_what_its_words_say(text: str, wanted: object) -> None:
 
 def test_a_copy_says_its_format() -> None:
     with pytest.raises(
-        PlanError, match=r"COPY TO 'out': write \(FORMAT parquet\|csv\|records\|json\|orc\|ipc\) behind it"
+        PlanError, match=r"COPY TO 'out': write \(FORMAT parquet\|csv\|records\|json\|orc\|ipc\|excel\) behind it"
     ):
         statement("COPY (SELECT 1) TO 'out'")
 

@@ -47,7 +47,10 @@ class KeptSizes(msgspec.Struct, frozen=True, gc=False):
 
 def kept_sizes(packed: bytes) -> KeptSizes:
     """Return reported sizes in the fewest bytes each."""
-    highest = next((byte for byte in range(7, 0, -1) if packed[byte::8].strip(b"\0")), 0)
+    zeros = bytes(len(packed) // 8)
+    highest = next((byte for byte in range(7, 0, -1) if packed[byte::8] != zeros), 0)
+    if not highest:
+        return KeptSizes("B", packed[::8])
     code, width = next((code, width) for code, width in _CODES if highest < width)
     low = memoryview(packed).cast(code)[:: 8 // width].tobytes()
     return KeptSizes(code, _little(array(code, low)).tobytes())

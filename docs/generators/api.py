@@ -24,8 +24,15 @@ _GROUPS = (
             "iceberg",
         ),
     ),
-    ("Expressions", ("col", "lit", "when")),
-    ("Several values", ("array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "struct")),
+    ("Expressions", ("col", "element", "expr", "lit", "when")),
+    (
+        "Several values",
+        (
+            *("array", "coalesce", "format_", "greatest", "hash64", "interval", "least", "map_from"),
+            *("map_from_entries", "sequence", "struct"),
+        ),
+    ),
+    ("Dates and times", ("current_date", "make_date", "make_time", "make_timestamp", "now")),
     ("Places of rows", ("rand", "row_place")),
     ("Aggregates", _AGGREGATES),
     (

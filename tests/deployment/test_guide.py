@@ -27,7 +27,7 @@ def test_the_commands_of_the_guide_run(tmp_path):
     work = tmp_path / "work"
     shutil.copytree(ROOT / "conf", work / "conf", ignore=shutil.ignore_patterns("*.secret", "*.token"))
     (work / "bin").symlink_to(ROOT / "bin")
-    environment = installation.environment | {"PATH": f"{Path(helm()).parent}:{os.environ['PATH']}"}
+    environment = installation.environment | {"PATH": f"{Path(helm()).parent}:{ROOT / 'bin'}:{os.environ['PATH']}"}
     started = installation.run("jobmanager", "start")
     try:
         assert started.returncode == 0, started.stderr
@@ -42,6 +42,8 @@ def test_the_commands_of_the_guide_run(tmp_path):
                 said.append(done.stdout)
     finally:
         assert installation.run("jobmanager", "stop").returncode == 0
+    copied, *said = said
+    assert "drey-conf/config.yaml" in copied.splitlines()
     assert said[0] == "ok\nok\n" and len(said) >= 6
     kinds = [{each["kind"] for each in yaml.safe_load_all(text) if each} for text in said[2:]]
     assert {"StatefulSet", "Secret", "Namespace"} <= kinds[0] and "Deployment" in kinds[1] and "Job" in kinds[-1]

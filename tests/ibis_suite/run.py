@@ -54,7 +54,9 @@ def outcomes(files: list[str], words: str = "") -> dict[str, tuple[str, str]]:
         command = [sys.executable, "-m", "pytest", "-q", "-m", "drey", "--timeout", "120", "--tb=short", *chosen]
         command += ["-k", words] if words else []
         command += ["-n", "2"] if len(chosen) > 1 else []
-        environment = os.environ | {"PYTHONPATH": f"{place}:{ROOT}", "IBIS_OUTCOMES": str(place / "outcomes.json")}
+        # A run of pytest within one that has several processes is none of them.
+        own = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+        environment = own | {"PYTHONPATH": f"{place}:{ROOT}", "IBIS_OUTCOMES": str(place / "outcomes.json")}
         done = subprocess.run(command, cwd=place, env=environment, check=False, capture_output=True, text=True)
         if not (place / "outcomes.json").exists():
             raise RuntimeError(done.stdout[-3000:] + done.stderr[-3000:])

@@ -10,6 +10,7 @@ import pytest
 
 from engine.column_expressions.expressions import col
 from engine.errors import DataError
+from engine.memory.budget import Budget
 from engine.parquet.file_scan import FileScan
 from engine.parquet.group_look import GroupLook
 from engine.parquet.open_file import OpenFile
@@ -41,6 +42,12 @@ FILTERS = {
     "text": (col("many").str.starts_with("row 1"), pc.starts_with(pc.field("many"), "row 1")),
     "several": ((col("n") < 700) & col("flag"), (pc.field("n") < 700) & pc.field("flag")),
 }
+
+
+@pytest.fixture(autouse=True)
+def plenty(monkeypatch):
+    """What jobs of other tests have left of the memory is not looked at."""
+    monkeypatch.setattr("engine.parquet.scan_memory.process_budget", Budget())
 
 
 @pytest.fixture

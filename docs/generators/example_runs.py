@@ -18,6 +18,8 @@ from unittest import mock
 from engine import DataSet, Environment
 from engine.examples.generate_instruments import generate
 
+#: folder of the sources: functions of a plan are told with their files
+_ROOT = Path(__file__).resolve().parents[2]
 #: rows of each input that a page shows
 _ROWS = 5
 
@@ -73,6 +75,5 @@ def shown_run(name: str) -> str:
             else:
                 module.main()
         texts = {"Input": "\n".join(inputs), "Output": output.getvalue(), "Plan": max(plans, key=len)}
-        return "\n\n".join(
-            f"## {title}\n\n```text\n{text.replace(f'{folder}/', '').rstrip()}\n```" for title, text in texts.items()
-        )
+    sections = "\n\n".join(f"## {title}\n\n```text\n{text.rstrip()}\n```" for title, text in texts.items())
+    return sections.replace(f"{folder}/", "").replace(f"{_ROOT}/", "")

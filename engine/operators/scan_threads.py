@@ -190,8 +190,8 @@ class ScanThreads:
 
     def _start(self, work: Callable[[], None]) -> None:
         thread = self._context.services.new_thread(work, f"drey-scan-{self._context.task_name}")
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _read_others(self, reading: _Reading) -> None:
         """Read splits until there is none, or the task wants no more. Thread: one of its own."""

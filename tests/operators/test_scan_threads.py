@@ -118,7 +118,23 @@ def test_an_error_comes_after_the_rows_before_it(place):
     world.close()
 
 
-def test_who_stops_early_and_who_is_cancelled_ends_the_threads():
+def test_a_machine_that_gives_no_further_thread_ends_those_that_run():
+    class NoThread(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+        def join(self, timeout=None):
+            raise AssertionError("it has never begun")
+
+    world = World([1] * 50, 3)
+    begin = world.new_thread
+    world.context.services.new_thread = lambda work, name: begin(work, name) if not world.threads else NoThread()
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        list(world.scan)
+    world.close()
+
+
+def test_a_reader_that_stops_early_and_one_that_is_cancelled_end_the_threads():
     world = World([3] * 50, 3)
     assert places([next(iter(world.scan))]) == [(0, 0)]
     world.close()

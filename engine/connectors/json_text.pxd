@@ -14,6 +14,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
+from engine.records.utf8 cimport put_utf8
+
 cdef enum:
     QUOTE = 34
     BACKSLASH = 92
@@ -134,26 +136,6 @@ cdef inline const uint8_t* word_end(const uint8_t* at) noexcept nogil:
     if at[0] == 110 and at[1] == 117 and at[2] == 108 and at[3] == 108:
         return at + 4
     return NULL
-
-
-cdef inline int64_t put_utf8(uint8_t* out, uint32_t point) noexcept nogil:
-    if point < 0x80:
-        out[0] = <uint8_t>point
-        return 1
-    if point < 0x800:
-        out[0] = <uint8_t>(0xC0 | point >> 6)
-        out[1] = <uint8_t>(0x80 | point & 63)
-        return 2
-    if point < 0x10000:
-        out[0] = <uint8_t>(0xE0 | point >> 12)
-        out[1] = <uint8_t>(0x80 | point >> 6 & 63)
-        out[2] = <uint8_t>(0x80 | point & 63)
-        return 3
-    out[0] = <uint8_t>(0xF0 | point >> 18)
-    out[1] = <uint8_t>(0x80 | point >> 12 & 63)
-    out[2] = <uint8_t>(0x80 | point >> 6 & 63)
-    out[3] = <uint8_t>(0x80 | point & 63)
-    return 4
 
 
 # The escape at a backslash; returns the bytes that are out.

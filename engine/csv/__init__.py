@@ -19,6 +19,7 @@ scan.pyx           where records begin and end
 columns.pyx        ordinary blocks straight into columns; the rest is for parse.py
 ragged.pyx         records with too few or too many fields, where they are to be read
 long_records.py    how long a record is that does not end within a block
+field_start.pxd    where a quote opens a field: for scan and ragged
 quote_mask.pxd     quotes and newlines of a block as bit masks; field_index.pxd: delimiters, too; prefix_xor.pxd: within
                    quotes; field_numbers.pxd: numbers of their digits
 row_format.pyx     rows as text; number_text.pxd, text_copy.pxd

@@ -17,9 +17,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-cdef enum:
-    NEWLINE = 10
-    RETURN = 13
+from engine.csv.field_start cimport NEWLINE, RETURN, opens_field
 
 cdef struct Tail:
     const uint8_t* text
@@ -62,7 +60,7 @@ cdef int64_t fit(uint8_t* out, const uint8_t* data, int64_t size, int32_t delimi
                 if fields == column_count:
                     cut = position - 1
                 fields += 1
-            elif byte == quote and (previous == delimiter or previous == NEWLINE):
+            elif byte == quote and opens_field(previous, delimiter):
                 quoted = True
             previous = byte
         if end < 0:

@@ -32,21 +32,16 @@ from libc.string cimport memchr
 cdef extern from "<string.h>" nogil:
     void* memrchr(const void* data, int character, size_t size)
 
+from engine.csv.field_start cimport NEWLINE, RETURN, opens_field
 from engine.csv.quote_mask cimport pass_blocks
 
 cdef enum:
     BLOCK = 64
-    NEWLINE = 10
-    RETURN = 13
 
 cdef struct ScanState:
     uint8_t is_quoted        # inside a quoted field
     uint8_t is_pending       # the last byte was a quote inside a quoted field: closing, or the first of two
     uint8_t previous         # the byte before the current position
-
-
-cdef inline bint opens_field(uint8_t previous, int32_t delimiter) noexcept nogil:
-    return previous == delimiter or previous == NEWLINE or previous == RETURN
 
 
 # Walk [start, stop) byte run by byte run. With stop_at_first: return the position after the first newline outside

@@ -15,34 +15,14 @@ Invariants: runs without the GIL; what cannot be a character raises ArrowInvalid
 Held by: tests/expressions/test_character_functions.py
 """
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 import pyarrow as pa
 
 from engine.expressions.byte_values cimport Values, begin_of, code_points, values_of
 from engine.expressions.digest_kernels cimport drey_hex_digits
-
-
-cdef inline int put_code(int64_t code, uint8_t* out) noexcept nogil:
-    """Write a character as UTF-8 and return its bytes."""
-    if code < 0x80:
-        out[0] = <uint8_t> code
-        return 1
-    if code < 0x800:
-        out[0] = <uint8_t> (0xC0 | code >> 6)
-        out[1] = <uint8_t> (0x80 | code & 63)
-        return 2
-    if code < 0x10000:
-        out[0] = <uint8_t> (0xE0 | code >> 12)
-        out[1] = <uint8_t> (0x80 | code >> 6 & 63)
-        out[2] = <uint8_t> (0x80 | code & 63)
-        return 3
-    out[0] = <uint8_t> (0xF0 | code >> 18)
-    out[1] = <uint8_t> (0x80 | code >> 12 & 63)
-    out[2] = <uint8_t> (0x80 | code >> 6 & 63)
-    out[3] = <uint8_t> (0x80 | code & 63)
-    return 4
+from engine.records.utf8 cimport put_utf8
 
 
 cdef inline int32_t code_at(const uint8_t* data, int64_t left, int* size) noexcept nogil:
@@ -87,7 +67,7 @@ def translated(values not None, list sources not None, list targets not None):
                 for place in range(count):
                     if pairs[place] == code:
                         if pairs[count + place] >= 0:
-                            written += put_code(pairs[count + place], out + written)
+                            written += put_utf8(out + written, <uint32_t> pairs[count + place])
                         break
                 else:
                     for place in range(size):
@@ -121,7 +101,7 @@ def texts_of_codes(codes not None):
             if not 0 <= numbers[index] <= 0x10FFFF or 0xD800 <= numbers[index] <= 0xDFFF:
                 failed = index
                 break
-            written += put_code(numbers[index], out + written)
+            written += put_utf8(out + written, <uint32_t> numbers[index])
             ends[index + 1] = written
     if failed >= 0:
         raise pa.ArrowInvalid(f"{numbers[failed]} is the code of no character")

@@ -20,7 +20,7 @@ import msgspec
 
 from engine.errors import PlanError
 from engine.graph.exchange_mode import DataExchangeMode
-from engine.graph.operator_descriptor import JoinOperator, OperatorDescriptor
+from engine.graph.operator_descriptor import JoinOperator, OperatorDescriptor, PhysicalOperator
 from engine.graph.plan import Plan
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import RejectedAlternative
@@ -71,6 +71,10 @@ class PhysicalNode(msgspec.Struct, frozen=True):
     pages: int = 0
     #: True for a first phase that runs with its input (a projection of arguments, partial aggregate, local limit)
     is_local_phase: bool = False
+
+    def with_operator(self, operator: PhysicalOperator) -> PhysicalNode:
+        """Return the node with another operator, all else as it is."""
+        return msgspec.structs.replace(self, descriptor=msgspec.structs.replace(self.descriptor, operator=operator))
 
     @property
     def uses_memory(self) -> bool:

@@ -92,8 +92,7 @@ def _with_filters(node: PhysicalNode, filters: Sequence[RuntimeFilter]) -> Physi
     operator = node.descriptor.operator
     if not filters or not isinstance(operator, HashJoinOperator | SourceOperator):
         return node
-    filtering = msgspec.structs.replace(operator, filters=tuple(filters))
-    return msgspec.structs.replace(node, descriptor=msgspec.structs.replace(node.descriptor, operator=filtering))
+    return node.with_operator(msgspec.structs.replace(operator, filters=tuple(filters)))
 
 
 def _keys_of_sources(

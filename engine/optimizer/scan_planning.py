@@ -45,5 +45,4 @@ def _with_threads(node: PhysicalNode, most: int) -> PhysicalNode:
         return node
     if not format_of(operator.spec).is_read_by_threads(operator.spec):
         return node
-    changed = msgspec.structs.replace(operator, threads=threads)
-    return msgspec.structs.replace(node, descriptor=msgspec.structs.replace(node.descriptor, operator=changed))
+    return node.with_operator(msgspec.structs.replace(operator, threads=threads))

@@ -66,10 +66,7 @@ def _with_threshold(node: PhysicalNode, top: TopThreshold | None) -> PhysicalNod
     operator = node.descriptor.operator
     if top is None or not isinstance(operator, SourceOperator):
         return node
-    return msgspec.structs.replace(
-        node,
-        descriptor=msgspec.structs.replace(node.descriptor, operator=msgspec.structs.replace(operator, top=top)),
-    )
+    return node.with_operator(msgspec.structs.replace(operator, top=top))
 
 
 def _place_of(

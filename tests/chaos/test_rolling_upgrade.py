@@ -83,7 +83,7 @@ class Stream:
 
 
 def roll(cluster, build, upwards):
-    """Replace everything by a build: who reads before who writes, and back in the other order."""
+    """Replace everything by a build: readers before writers, and back in the other order."""
     if upwards:
         cluster.roll_task_managers(build)
         cluster.roll_job_managers(build)

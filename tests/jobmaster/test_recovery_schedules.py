@@ -1,4 +1,4 @@
-"""Random leaders, losses and journals without their end: the job ends, and nobody has read a mixture of attempts.
+"""Random leaders, losses and journals without their end: the job ends, and no task has read a mixture of attempts.
 
 SEEDS=10000 pytest -n 2 tests/jobmaster/test_recovery_schedules.py -k every_seed       five minutes of a processor
 """

@@ -132,10 +132,9 @@ class ParquetFormat(SourceFormat[ParquetSource]):
 
     def is_read_by_threads(self, spec: ParquetSource) -> bool:
         """Return whether it is on this machine, in few files: what is in stores, and small files, are read ahead."""
-        from engine.parquet.small_files import FILES_MIN
+        from engine.parquet.small_files import has_many_files
 
-        paths = {split.path for split in spec.splits}
-        return not spec.stored and len(paths) < FILES_MIN
+        return not spec.stored and not has_many_files(spec.splits)
 
     def reader(
         self,

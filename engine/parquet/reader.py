@@ -33,7 +33,7 @@ from engine.parquet.open_file import OpenFile
 from engine.parquet.open_scans import OpenScans
 from engine.parquet.scan_memory import BATCH_BYTES_MIN, ScanMemory
 from engine.parquet.scan_request import ScanRequest
-from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, SmallFile, small_file
+from engine.parquet.small_files import SMALL_BYTES_MAX, SmallFile, has_many_files, small_file
 from engine.parquet.source_types import arranged
 from engine.parquet.top_groups import SeenKeys
 from engine.records.bounded_batches import BYTES_MIN, SmallBatches
@@ -115,11 +115,11 @@ class ParquetReader:
         splits_taken = self._taken_splits
         if self._statuses and self._request.first is None:
             splits_taken = self._scans.ahead_of(splits_taken, self._prepare)
-        has_many_files = self._has_many_files and not self.is_in_runs
+        is_by_file = self._has_many_files and not self.is_in_runs
         is_apart = self.is_in_runs and self._request.is_filtering
         for path, splits in groupby(splits_taken, key=attrgetter("path")):
             self.path = path
-            listed = list(splits) if has_many_files else splits  # noqa: B031 - one of the two
+            listed = list(splits) if is_by_file else splits  # noqa: B031 - one of the two
             small = self._read_small(path, listed) if isinstance(listed, list) else None
             if small is not None:
                 yield from small
@@ -155,7 +155,7 @@ class ParquetReader:
 
     @cached_property
     def _has_many_files(self) -> bool:
-        return len({split.path for split in self._splits}) >= FILES_MIN
+        return has_many_files(self._splits)
 
     def _may_be_small(self, splits: Sequence[SourceSplit]) -> bool:
         request, size_bytes = self._request, sum(split.size_bytes for split in splits)

@@ -15,12 +15,13 @@ Held by: tests/parquet/test_small_files.py
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.graph.source_spec import SourceSplit
 from engine.parquet.fetched_bytes import FetchedBytes
 from engine.parquet.fetched_chunks import ChunkFile
 from engine.parquet.footers import open_bytes
@@ -43,6 +44,11 @@ class SmallFile(NamedTuple):
 
     schema: pa.Schema
     batches: list[pa.RecordBatch]
+
+
+def has_many_files(splits: Iterable[SourceSplit]) -> bool:
+    """Whether splits are of so many files that small ones are read so."""
+    return len({split.path for split in splits}) >= FILES_MIN
 
 
 def small_file(

@@ -24,6 +24,7 @@ expression sees a row that it would not have seen before, unless it cannot raise
     running_groups.py       aggregates of all rows before or behind a row are running ones, no pairs
     semi_join_pushdown.py   semi and anti joins move below inner joins that leave no fewer rows
     semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins
+    shared_filters.py       what all uses of a result ask of its rows is asked once
     shared_groups.py        aggregates that are equal, or differ in what a key may be, are computed at once
     shared_joins.py         joins that are asked for few rows are done by each of their uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows

@@ -242,7 +242,7 @@ def _build(plan: LogicalPlan, above: _Above, side: int, arguments: PlanSchema, s
 
 
 def _merges(plan: LogicalPlan, states: PlanNode) -> bool:
-    """Whether a first phase of states makes fewer of them; where it does not, the groups above merge them anyway."""
+    """Whether a first phase of states makes fewer of many; where it does not, the groups above merge them anyway."""
     known: dict[int, Estimates] = {}
     before = estimate_below(plan, plan.node(states.inputs[0]), known).rows
-    return estimate_below(plan, states, known).rows < MERGED_SHARE * before
+    return before >= ROWS_MIN and estimate_below(plan, states, known).rows < MERGED_SHARE * before

@@ -52,7 +52,7 @@ def with_chained_sources(job_graph: JobGraph) -> JobGraph:
 
 
 def _fed_edges(job_graph: JobGraph, vertex: JobVertex) -> list[JobEdge]:
-    """Return the edges into a join that become its feeds."""
+    """Return the edges into a join that become its feeds, that of the build side first: it comes behind in names."""
     join = vertex.chain[0].operator
     if not isinstance(join, HashJoinOperator):
         return []
@@ -60,6 +60,7 @@ def _fed_edges(job_graph: JobGraph, vertex: JobVertex) -> list[JobEdge]:
         return []
     count = Counter(edge.input_index for edge in vertex.inputs)
     single = [edge for edge in vertex.inputs if count[edge.input_index] == 1]
+    single.sort(key=lambda edge: edge.input_index != join.first_input)
     return [edge for edge in single if _is_fed(job_graph, vertex, edge, is_build=edge.input_index == join.first_input)]
 
 

@@ -277,14 +277,8 @@ class TaskExecutor(RpcEndpoint):
         if self._jobs.has(descriptor.job_id, descriptor.attempt):
             raise ResourceError(f"attempt {descriptor.attempt} has run here already")
         self.slot_table.add_task(descriptor.allocation_id, descriptor.job_id, descriptor.attempt)
-        task = Task(
-            descriptor,
-            job_master_address,
-            self.resource_id,
-            self._resources.create_invokable,
-            self._report,
-            self._threads,
-        )
+        factory = self._resources.create_invokable
+        task = Task(descriptor, job_master_address, self.resource_id, factory, self._report, self._threads)
         self._tasks[descriptor.attempt] = task
         self._jobs.add(descriptor.job_id, descriptor.attempt)
         self._jobs.attach(descriptor.job_id, self._fence.epoch)

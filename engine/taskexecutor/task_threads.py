@@ -16,18 +16,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextvars import Context
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from engine.exchange.passing import passing_on
-
-if TYPE_CHECKING:
-    from engine.taskexecutor.task_rows import TaskRow
 
 #: idle threads of one TaskExecutor
 IDLE_MAX: Final = 32
 #: seconds without a task after which a thread ends
 IDLE_S: Final = 5.0
 _IDLE_NAME: Final = "drey-task-idle"
+
+
+class Row(Protocol):
+    """Tasks that begin together (``task_rows.TaskRow``)."""
+
+    def add(self, task: TaskThread) -> None:
+        """Add a task, before the row begins."""
+        ...
+
+    def following(self) -> TaskThread | None:
+        """Return the next task, None where there is none."""
+        ...
+
+    def pass_on(self) -> None:
+        """Begin the next task in a thread that is free."""
+        ...
 
 
 class TaskThread:
@@ -43,7 +56,7 @@ class TaskThread:
         self.last_of: threading.Thread | None = None
         self.ident: int | None = None
         #: tasks that it begins with, and what is told where the machine gives no thread
-        self.row: TaskRow | None = None
+        self.row: Row | None = None
         self.refused: Callable[[RuntimeError], None] | None = None
 
     def start(self) -> None:
@@ -51,7 +64,7 @@ class TaskThread:
         self.runs.acquire()
         self._threads.begin(self)
 
-    def start_in(self, row: TaskRow, refused: Callable[[RuntimeError], None]) -> None:
+    def start_in(self, row: Row, refused: Callable[[RuntimeError], None]) -> None:
         """Begin in its turn in a row."""
         self.runs.acquire()
         self.row, self.refused = row, refused

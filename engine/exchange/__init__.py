@@ -31,6 +31,7 @@
     input_gate                  InputGate: one native ready queue, fair across channels
     ready_queue  monitor        that queue; mutex and condition (pxd only)
     waiting_line                the threads that wait for buffers, each on its own condition (pxd only)
+    passing                     what a thread does before it waits: others begin that it may wait for
     page_runs                   the elements of a gate, with pages that are there taken together
     page_reader                 gate_batches: small pages to batches of useful size
     elements                    elements that a gate returns

@@ -31,6 +31,7 @@ from engine.exchange.elements import LARGE_BYTES, OversizedRow
 from engine.exchange.input_channel import InputChannel, RemoteChannels
 from engine.exchange.local_input_channel import LocalInputChannel
 from engine.exchange.partition_manager import ResultPartitionManager
+from engine.exchange.passing import before_wait
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, ReadyQueue
 from engine.exchange.row_pieces import Arrivals
 from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
@@ -163,6 +164,10 @@ class InputGate:
     def _wait(self, deadline_ms: float | None) -> int:
         """Return the next ready channel, or the result at the deadline."""
         wait_ms = self._wait_ms(deadline_ms)
+        channel_index: int = self._ready.pop_channel(0)
+        if channel_index != TIMED_OUT:
+            return channel_index
+        before_wait()
         self.is_waiting = True
         begin_ns = time.perf_counter_ns()
         channel_index = self._ready.pop_channel(wait_ms)

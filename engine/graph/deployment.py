@@ -166,6 +166,8 @@ class TaskDeploymentDescriptor(Exact, frozen=True):
     artifacts: tuple[JobArtifact, ...] = ()
     #: source with its chained operators, whose rows the join at the head of the chain probes
     feed: tuple[OperatorDescriptor, ...] = ()
+    #: source with its chained operators, from whose rows the join at the head of the chain builds its table
+    build_feed: tuple[OperatorDescriptor, ...] = ()
     #: True if it may read splits of other subtasks in its process, and they its own (``shared_splits``)
     shares_splits: bool = False
     #: names of the states in which places that change are read (``held_states``)

@@ -73,16 +73,18 @@ class JobVertex(Exact, frozen=True):
     adaptive_join: AdaptiveJoin | None = None
     #: source with its chained operators, whose rows the join at the head of the chain probes
     feed: tuple[OperatorDescriptor, ...] = ()
+    #: source with its chained operators, from whose rows the join at the head of the chain builds its table
+    build_feed: tuple[OperatorDescriptor, ...] = ()
 
     @property
     def steps(self) -> tuple[OperatorDescriptor, ...]:
         """All operators of its tasks."""
-        return (*self.feed, *self.chain)
+        return (*self.feed, *self.build_feed, *self.chain)
 
     @property
     def source(self) -> SourceOperator | None:
-        """The source, if the vertex reads from outside."""
-        head = self.steps[0].operator
+        """The source whose splits are dealt to the subtasks, if the vertex has one."""
+        head = (self.feed or self.chain)[0].operator
         return head if isinstance(head, SourceOperator) else None
 
 

@@ -51,7 +51,8 @@ class SourceOperator(Exact, frozen=True, tag="source"):
     ``is_replicated``: every subtask is assigned all splits. ``rate_limit``: rows per second of all subtasks together.
     ``filters``: made by joins while the job runs. ``top``: rows are wanted that may be among the first. ``in_runs``: a
     batch has rows of one split alone, no two splits share a group, and the aggregate behind it is told of each split.
-    ``threads``: number of threads that read for a subtask, its own included.
+    ``threads``: number of threads that read for a subtask, its own included. ``is_small``: to read it takes less than a
+    task of its own does.
     """
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
@@ -63,6 +64,7 @@ class SourceOperator(Exact, frozen=True, tag="source"):
     top: TopThreshold | None = None
     in_runs: bool = False
     threads: int = 1
+    is_small: bool = False
 
 
 class IdentityOperator(Exact, frozen=True, tag="identity"):

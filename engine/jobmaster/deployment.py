@@ -104,6 +104,7 @@ def build_descriptor(
         configuration=job_graph.configuration,
         artifacts=job_graph.artifacts,
         feed=job_vertex.feed,
+        build_feed=job_vertex.build_feed,
         shares_splits=described.shares_splits(job_graph, job_vertex, neighbours),
         held_states=dict(held_states) if job_vertex.source is not None else {},
     )

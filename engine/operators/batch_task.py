@@ -117,7 +117,9 @@ class BatchTask:
         self._output_meter: Meter | None = None
         self._operators: list[ChainedOperator] = []
         self._driver: Driver | None = None
+        #: sources that the driver reads itself: of the rows that a join probes with, and of those that it builds from
         self._feed: ChainedSource | None = None
+        self._build_feed: ChainedSource | None = None
         self._meters = ChainMeters(descriptor.chain, is_led(descriptor.chain[0]))
         self._processor = ProcessorTime()
 
@@ -199,25 +201,27 @@ class BatchTask:
         )
 
     def _operator_counters(self, idle_ns: int, given: tuple[int, int]) -> tuple[OperatorCounters, ...]:
-        """Return the counters of the feed, if there is one, then those of the chain."""
-        driver, feed, accounts = self._driver, self._feed, self._context.accounts
+        """Return the counters of the feeds, if there are any, then those of the chain."""
+        driver, feed, build_feed, accounts = self._driver, self._feed, self._build_feed, self._context.accounts
         filter_wait_ns = self._context.filter_wait_ns
         if driver is None:
             return ()
+        fed_ns = filter_wait_ns if feed is None else feed.meters.driving.total_ns
+        fed_ns += 0 if build_feed is None else build_feed.meters.driving.total_ns
         operators = with_edges(
-            self._meters.counters(
-                accounts, idle_ns + (filter_wait_ns if feed is None else feed.meters.driving.total_ns)
-            ),
-            (driver.rows_in, driver.bytes_in),
-            given,
+            self._meters.counters(accounts, idle_ns + fed_ns), (driver.rows_in, driver.bytes_in), given
         )
+        if build_feed is not None:
+            operators = (*build_feed.meters.counters(accounts), *operators)
         if feed is not None:
             operators = (*feed.meters.counters(accounts, filter_wait_ns), *operators)
-        pruned, filtered = self._context.pruned_groups, self._context.filtered_rows
-        if pruned or filtered:
-            scan, *others = operators
-            operators = (msgspec.structs.replace(scan, pruned_groups=pruned, filtered_rows=filtered), *others)
-        return operators
+        return tuple(self._with_left_out(each) for each in operators)
+
+    def _with_left_out(self, operator: OperatorCounters) -> OperatorCounters:
+        pruned, filtered = self._context.left_out.get(operator.node_id, (0, 0))
+        if not pruned and not filtered:
+            return operator
+        return msgspec.structs.replace(operator, pruned_groups=pruned, filtered_rows=filtered)
 
     def activity(self) -> TaskActivity:
         """Return the current activity of the attempt; from any thread."""
@@ -301,7 +305,10 @@ class BatchTask:
         if self._descriptor.feed:
             self._feed = ChainedSource(self._descriptor.feed)
             self._feed.open(self._context)
-        self._driver = make_driver(head, self._inputs, self._operators, self._feed)
+        if self._descriptor.build_feed:
+            self._build_feed = ChainedSource(self._descriptor.build_feed, is_whole=True)
+            self._build_feed.open(self._context)
+        self._driver = make_driver(head, self._inputs, self._operators, self._feed, self._build_feed)
         self._driver.open(self._context, output)
 
     def _close(self) -> None:
@@ -309,8 +316,7 @@ class BatchTask:
         steps: list[Callable[[], None]] = []
         if self._driver is not None:
             steps.append(self._driver.close)
-        if self._feed is not None:
-            steps.append(self._feed.close)
+        steps.extend(feed.close for feed in (self._feed, self._build_feed) if feed is not None)
         steps.extend(operator.close for operator in self._operators)
         for writer in self._output.writers:
             self._services.output_flusher.unregister(writer)

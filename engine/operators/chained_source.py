@@ -48,13 +48,15 @@ class _Made:
 
 
 class ChainedSource:
-    """A source and row-wise operators behind it."""
+    """A source and row-wise operators behind it; ``is_whole``: all splits of it are read, not those of the subtask."""
 
     #: False: a consumer with enough rows need not read the rest
     is_drained = False
+    #: True if every subtask of the task gets all rows
+    is_broadcast = False
 
-    def __init__(self, feed: Sequence[OperatorDescriptor]) -> None:
-        self._source = SourceDriver(feed[0])
+    def __init__(self, feed: Sequence[OperatorDescriptor], *, is_whole: bool = False) -> None:
+        self._source = SourceDriver(feed[0], is_whole=is_whole)
         self._operators = [make_operator(step) for step in feed[1:]]
         self.meters = ChainMeters(feed, is_led=True)
         self._made = _Made()
@@ -81,6 +83,10 @@ class ChainedSource:
     def filter_by(self, filters: RuntimeFilters, wanted: Sequence[RuntimeFilter]) -> None:
         """Leave out rows that the filters of the join say have no match; to be called before the first batch."""
         self._source.filter_by(filters, wanted)
+
+    def elements_together(self) -> Iterator[pa.RecordBatch]:
+        """Yield everything, as the rows of a build side come."""
+        return self.batches()
 
     def batches(self, _router: RowRouter | None = None) -> Iterator[pa.RecordBatch]:
         """Yield everything; a ``router`` has nothing to do, since no rows come as pages."""

@@ -99,10 +99,11 @@ class BatchInput(Protocol):
 
 
 class SourceDriver:
-    """Reads the splits of a subtask."""
+    """Reads the splits of a subtask; ``is_whole``: all of the source, for which no other task makes filters."""
 
-    def __init__(self, descriptor: OperatorDescriptor) -> None:
+    def __init__(self, descriptor: OperatorDescriptor, *, is_whole: bool = False) -> None:
         self._descriptor = descriptor
+        self._is_whole = is_whole
         #: filters that others have made for it
         self._awaited: RuntimeFilters | None = None
         #: splits that other subtasks may read
@@ -120,13 +121,14 @@ class SourceDriver:
         assert isinstance(operator, SourceOperator)
         self._context = context
         self._output = output
-        splits, threads = context.descriptor.splits, max(1, min(operator.threads, len(context.descriptor.splits)))
+        splits = operator.spec.splits if self._is_whole else context.descriptor.splits
+        threads = max(1, min(operator.threads, len(splits)))
         self._readers = [open_source(operator.spec, splits, context.spill_space) for _ in range(threads)]
         self._reader = self._readers[0]
         if context.descriptor.held_states and reads_states(self._reader):
             self._reader.read_states(context.descriptor.held_states)
         attempt = context.descriptor.attempt
-        if context.descriptor.shares_splits and is_sharing(self._reader):
+        if context.descriptor.shares_splits and not self._is_whole and is_sharing(self._reader):
             key = (context.descriptor.job_id, attempt.vertex, attempt.attempt_number)
             self._queue = context.services.split_queues.enter(key, splits)
             self._reader.take_from(self._queue.take)
@@ -138,7 +140,7 @@ class SourceDriver:
             readers = cast("list[ApartReader]", self._readers)
             self._scan = ScanThreads(readers, context, keeps_runs=operator.in_runs)
         self._run_reader: RunsReader | ScanThreads | None = None
-        if operator.in_runs and is_in_runs(self._reader):
+        if operator.in_runs and not self._is_whole and is_in_runs(self._reader):
             self._reader.is_in_runs = True
             self._run_reader = self._scan or self._reader
         #: filters of each reader
@@ -157,6 +159,8 @@ class SourceDriver:
 
     def _await_filters(self) -> None:
         """Wait for the filters of those that rows are sent to, where these are in this process and make some."""
+        if self._is_whole:
+            return
         self._awaited, wanted = filters_of_consumers(self._context)
         if self._awaited is not None:
             self.filter_by(self._awaited, wanted)
@@ -196,12 +200,16 @@ class SourceDriver:
         return batch if mask is None else kept_rows(batch, mask)
 
     def _count_left_out(self) -> None:
-        self._context.bad_rows = sum(reader.bad_rows for reader in self._readers)
-        if is_noting(self._reader):
-            self._context.notes = dict(self._reader.notes)
-        self._context.pruned_groups = sum(reader.pruned_groups for reader in self._readers)
+        context = self._context
+        if not self._is_whole:  # small sources have no bad rows and no notes
+            context.bad_rows = sum(reader.bad_rows for reader in self._readers)
+            if is_noting(self._reader):
+                context.notes = dict(self._reader.notes)
         dropped = 0 if self._top is None else self._top.rows_dropped
-        self._context.filtered_rows = dropped + sum(test.rows_dropped for tests in self._tests for test in tests)
+        context.left_out[self._descriptor.node_id] = (
+            sum(reader.pruned_groups for reader in self._readers),
+            dropped + sum(test.rows_dropped for tests in self._tests for test in tests),
+        )
 
     def _batches(self) -> Iterable[pa.RecordBatch]:
         """Return the reader's batches, held back where the source has a rate limit."""

@@ -25,6 +25,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.exchange.passing import before_wait
+
 if TYPE_CHECKING:
     from engine.ids import ResultPartitionId
     from engine.operators.runtime_filters import RuntimeFilters
@@ -84,6 +86,7 @@ class FilterRegistry:
                 if len(offers) == part_count:
                     return [filters for filters in offers if filters is not None]
                 check()
+                before_wait()
                 complete.wait(_CHECK_EVERY_S)
         finally:
             with self._lock:

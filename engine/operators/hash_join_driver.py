@@ -58,13 +58,17 @@ class HashJoinDriver:
     """Builds from one input, probes with the other, or with what feeds it."""
 
     def __init__(
-        self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput], feed: BatchInput | None = None
+        self,
+        descriptor: OperatorDescriptor,
+        inputs: dict[int, TaskInput],
+        feed: BatchInput | None = None,
+        build_feed: ChainedSource | None = None,
     ) -> None:
         operator = descriptor.operator
         assert isinstance(operator, HashJoinOperator)
         self._descriptor = descriptor
         self._operator = operator
-        self._build = inputs[operator.first_input]
+        self._build: TaskInput | ChainedSource = build_feed or inputs[operator.first_input]
         self._probe: BatchInput = feed or inputs[1 - operator.first_input]
         self._build_rows = 0
         self._join: HashJoin | None = None
@@ -242,6 +246,7 @@ class HashJoinDriver:
 
     def _build_like_another(self, member: Member) -> HashJoin:
         """Drop the rows, which the builder has as well, and borrow or copy the builder's."""
+        assert isinstance(self._build, TaskInput), "no other subtask builds from what this one reads itself"
         for element in self._build.elements():
             if isinstance(element, RowPage):
                 element.recycle()

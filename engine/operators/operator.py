@@ -102,12 +102,11 @@ class TaskContext:
         self.spilled_bytes = 0
         self.pages_peak = 0
         self.bad_rows = 0
-        self.pruned_groups = 0
+        #: row groups and rows that sources have left out, by node: by statistics, and for joins or a top-n
+        self.left_out: dict[int, tuple[int, int]] = {}
         #: times of other threads that work for the task
         self.helpers: list[ProcessorTime] = []
-        #: rows that filters of joins, or a top-n behind it, have left out of the source
-        self.filtered_rows = 0
-        #: time that the source has waited for them
+        #: time that the source has waited for filters of joins
         self.filter_wait_ns = 0
         #: number of the run that rows of the source are in, where they come in runs (``SourceOperator.in_runs``)
         self.run = 0

@@ -99,14 +99,15 @@ def make_driver(
     inputs: dict[int, TaskInput],
     operators: Sequence[ChainedOperator],
     feed: BatchInput | None = None,
+    build_feed: BatchInput | None = None,
 ) -> Driver:
     """Return the driver in front of the chained operators."""
     operator = head.operator
     if isinstance(operator, SourceOperator):
         return SourceDriver(head)
     if type(operator) in _DRIVERS:
-        # a hash join alone is fed by a source beside it
-        fed = (feed,) if isinstance(operator, HashJoinOperator) else ()
+        # a hash join alone is fed by sources beside it
+        fed = (feed, build_feed) if isinstance(operator, HashJoinOperator) else ()
         driver: Driver = _loaded(_DRIVERS[type(operator)])(head, inputs, *fed)
         return driver
     if isinstance(operator, PythonOperator) and operator.broadcasts:

@@ -191,10 +191,38 @@ cdef extern from *:
         else for (uint64_t at = 0; at < length; at++) to[at] = to[at - distance];
     }
 
+    /* The tag before `source`, whatever it stands for, at `to`. 0: there is no such thing. */
+    static int drey_snappy_tag(const uint8_t** source, const uint8_t* end, const uint8_t* target, uint8_t** to,
+                               const uint8_t* to_end) {
+        const uint8_t* at = *source;
+        const uint32_t tag = at[-1], kind = tag & 3, known = drey_snappy_tags[tag];
+        const uint64_t distance = (known & 0x700) + (drey_load32(at) & drey_snappy_masks[kind]);
+        const uint64_t room = (uint64_t)(to_end - *to);
+        uint64_t length = known & 0xFF;
+        if (kind == 0) {
+            if (length > 60) {
+                const int bytes = (int)length - 60;
+                length = (drey_load32(at) & (0xFFFFFFFFu >> (32 - 8 * bytes))) + 1ULL;
+                at += bytes;
+            }
+            if (at > end || (uint64_t)(end - at) < length || room < length) return 0;
+            memcpy(*to, at, length);
+            at += length;
+        } else {
+            if (distance - 1 >= (uint64_t)(*to - target) || room < length) return 0;
+            at += kind == 3 ? 4 : kind;
+            drey_repeat(*to, distance, length);
+        }
+        *source = at;
+        *to += length;
+        return 1;
+    }
+
     /* What snappy has made of target_size bytes. 0: it is none of this.
 
        Nine tags of ten stand for at most 16 bytes that are at least 8 away, half of them in the source and half in what
-       was written. Which it is cannot be foreseen, so they go the same way, and no branch asks for it. */
+       was written. Which it is cannot be foreseen, so they go the same way, and no branch asks for it. Where the next
+       tag is depends on this one: it is loaded from both places before this one has been looked up. */
     static int drey_snappy(const uint8_t* source, int64_t size, uint8_t* target, int64_t target_size) {
         const uint8_t* const end = source + size;
         uint8_t* to = target;
@@ -207,34 +235,27 @@ cdef extern from *:
             whole |= (uint64_t)(byte & 0x7F) << shift;
         }
         if (whole != (uint64_t)target_size) return 0;
-        while (source < end) {
-            const uint32_t tag = *source++, kind = tag & 3, known = drey_snappy_tags[tag];
+        uint64_t tag = *source++;
+        while (source < end && to_end - to >= 16) {
+            const uint64_t kind = tag & 3, literal = (tag >> 2) + 1, known = drey_snappy_tags[tag];
+            const uint64_t behind_copy = source[kind], behind_literal = source[literal];    /* at most at end + 63 */
             const uint64_t distance = (known & 0x700) + (drey_load32(source) & drey_snappy_masks[kind]);
-            uint64_t length = known & 0xFF;
             if (__builtin_expect((known & DREY_SNAPPY_RARE) == 0 && distance >= 8, 1)) {
                 const uint8_t* const from = kind ? to - distance : source;
                 if (kind && distance > (uint64_t)(to - target)) return 0;
-                source += kind ? kind : length;
+                tag = kind ? behind_copy : behind_literal;
+                source += 1 + (kind ? kind : literal);
                 drey_copy_word(to, from);
                 drey_copy_word(to + 8, from + 8);
-            } else if (kind == 0) {
-                if (length > 60) {
-                    const int bytes = (int)length - 60;
-                    length = (drey_load32(source) & (0xFFFFFFFFu >> (32 - 8 * bytes))) + 1ULL;
-                    source += bytes;
-                }
-                if (source > end || (uint64_t)(end - source) < length || (uint64_t)(to_end - to) < length) return 0;
-                memcpy(to, source, length);
-                source += length;
+                to += known & 0xFF;
             } else {
-                if (distance - 1 >= (uint64_t)(to - target)) return 0;
-                source += kind == 3 ? 4 : kind;
-                drey_repeat(to, distance, length);
+                if (!drey_snappy_tag(&source, end, target, &to, to_end)) return 0;
+                tag = *source++;
             }
-            to += length;
-            if (to > to_end) return 0;                          /* by less than PAGE_SLACK bytes */
         }
-        return source == end && to == to_end;
+        for (; source <= end; source++)
+            if (!drey_snappy_tag(&source, end, target, &to, to_end)) return 0;
+        return source == end + 1 && to == to_end;
     }
 
     /* The checksum that pages have: that of zlib, eight bytes at a time. */

@@ -7,6 +7,7 @@ resource_manager_link.py  ResourceManagerLink: what is said to the ResourceManag
 task_reporter.py  reports of the tasks of a job in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt
 task_threads.py   TaskThreads: the threads of tasks, used again
+task_rows.py      TaskRow: tasks that begin together, one after the other in one thread while none waits
 task_state.py     states of a task, as a table (pure)
 task_notes.py     what an ended attempt spilled and waited for, as a line for the log (pure)
 task_totals.py    TaskTotals: sums over all attempts of a process, for metrics

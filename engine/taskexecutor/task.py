@@ -39,6 +39,7 @@ from engine.memory.heap import FROZEN_HEAP
 from engine.storage.store_client import in_job
 from engine.task_log import task_log
 from engine.taskexecutor.task_notes import notable
+from engine.taskexecutor.task_rows import TaskRow
 from engine.taskexecutor.task_state import TaskState, check_task_transition
 from engine.taskexecutor.task_threads import TaskThreads
 from engine.taskexecutor.task_turns import TASK_TURNS
@@ -125,6 +126,7 @@ class Task:
         self._is_given_up = False
         self._has_told_of_counters = False  # once is enough; which thread does, does not matter
         self._thread = threads.thread(self._run, self.name)
+        self._row: TaskRow
 
     @property
     def name(self) -> str:
@@ -132,18 +134,19 @@ class Task:
         descriptor = self.descriptor
         return f"{descriptor.vertex_name} ({descriptor.subtask_index + 1}/{descriptor.parallelism})"
 
-    def start(self) -> None:
-        """Start the thread; where the machine gives none, the attempt has failed.
+    def start(self, row: TaskRow) -> None:
+        """Start the thread in its turn in a row; where the machine gives none, the attempt has failed.
 
         INITIALIZING is not reported: it lasts until the thread has made its invokable.
         """
         self._enter(TaskState.INITIALIZING)
-        try:
-            self._thread.start()
-        except RuntimeError as error:
-            self._is_given_up = True
-            failed = TaskReport(self.descriptor.attempt, TaskState.FAILED.value, failure=self._failure(error))
-            self._reported(failed, is_last=True)
+        self._row = row
+        self._thread.start_in(row, self._refused)
+
+    def _refused(self, error: RuntimeError) -> None:
+        self._is_given_up = True
+        failed = TaskReport(self.descriptor.attempt, TaskState.FAILED.value, failure=self._failure(error))
+        self._loop.call_soon_threadsafe(self._reported, failed, True)
 
     def cancel(self) -> None:
         """Cancel the attempt; returns at once."""
@@ -278,7 +281,7 @@ class Task:
 
     def _call_loop(self, callback: Callable[..., None], *arguments: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(callback, *arguments)
+            self._row.tell(callback, *arguments)
         except RuntimeError:
             # The loop is closed: the process ends and no report is read any more.
             _log.warning("%s has no JobMaster to report to", self.name)

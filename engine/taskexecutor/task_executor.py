@@ -65,6 +65,7 @@ from engine.taskexecutor.slot_table import SlotTable, TaskSlot
 from engine.taskexecutor.task import Invokable, Task
 from engine.taskexecutor.task_executor_settings import TaskExecutorSettings
 from engine.taskexecutor.task_reporter import TaskReporter
+from engine.taskexecutor.task_rows import TaskRow
 from engine.taskexecutor.task_state import TaskState
 from engine.taskexecutor.task_threads import TaskThreads
 from engine.taskexecutor.task_totals import TaskTotals
@@ -261,33 +262,28 @@ class TaskExecutor(RpcEndpoint):
 
     async def submit_tasks(self, request: SubmitTasks) -> SubmitTasksReply:
         """Start attempts; the same attempt again changes nothing."""
-        refused = []
+        refused, row = [], TaskRow(asyncio.get_running_loop())
         for descriptor in request.descriptors:
             try:
-                self._submit(descriptor, request.job_master_address)
+                self._submit(descriptor, request.job_master_address, row)
             except ResourceError as error:
                 refused.append(TaskReport(descriptor.attempt, TaskState.FAILED.value, failure=failure_info(error)))
+        row.begin()
         return SubmitTasksReply(tuple(refused))
 
-    def _submit(self, descriptor: TaskDeploymentDescriptor, job_master_address: str) -> None:
+    def _submit(self, descriptor: TaskDeploymentDescriptor, job_master_address: str, row: TaskRow) -> None:
         if descriptor.attempt in self._tasks:
             return
         if self._jobs.has(descriptor.job_id, descriptor.attempt):
             raise ResourceError(f"attempt {descriptor.attempt} has run here already")
         self.slot_table.add_task(descriptor.allocation_id, descriptor.job_id, descriptor.attempt)
-        task = Task(
-            descriptor,
-            job_master_address,
-            self.resource_id,
-            self._resources.create_invokable,
-            self._report,
-            self._threads,
-        )
+        factory = self._resources.create_invokable
+        task = Task(descriptor, job_master_address, self.resource_id, factory, self._report, self._threads)
         self._tasks[descriptor.attempt] = task
         self._jobs.add(descriptor.job_id, descriptor.attempt)
         self._jobs.attach(descriptor.job_id, self._fence.epoch)
         reach("task.submitted")
-        task.start()
+        task.start(row)
 
     def _report(self, task: Task, report: TaskReport) -> None:
         self._jobs.note(task.descriptor.job_id, report)

@@ -16,13 +16,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextvars import Context
-from typing import Final
+from typing import Final, Protocol
+
+from engine.exchange.passing import passing_on
 
 #: idle threads of one TaskExecutor
 IDLE_MAX: Final = 32
 #: seconds without a task after which a thread ends
 IDLE_S: Final = 5.0
 _IDLE_NAME: Final = "drey-task-idle"
+
+
+class Row(Protocol):
+    """Tasks that begin together (``task_rows.TaskRow``)."""
+
+    def add(self, task: TaskThread) -> None:
+        """Add a task, before the row begins."""
+        ...
+
+    def following(self) -> TaskThread | None:
+        """Return the next task, None where there is none."""
+        ...
+
+    def pass_on(self) -> None:
+        """Begin the next task in a thread that is free."""
+        ...
 
 
 class TaskThread:
@@ -37,11 +55,28 @@ class TaskThread:
         #: thread that ends with this work
         self.last_of: threading.Thread | None = None
         self.ident: int | None = None
+        #: tasks that it begins with, and what is told where the machine gives no thread
+        self.row: Row | None = None
+        self.refused: Callable[[RuntimeError], None] | None = None
 
     def start(self) -> None:
         """Begin; RuntimeError where the machine gives no thread."""
         self.runs.acquire()
-        self.ident = self._threads.begin(self)
+        self._threads.begin(self)
+
+    def start_in(self, row: Row, refused: Callable[[RuntimeError], None]) -> None:
+        """Begin in its turn in a row."""
+        self.runs.acquire()
+        self.row, self.refused = row, refused
+        row.add(self)
+
+    def begin_apart(self) -> None:
+        """Begin in a thread that is not the row's."""
+        try:
+            self._threads.begin(self)
+        except RuntimeError as error:
+            assert self.refused is not None, "it is in a row"
+            self.refused(error)
 
     def join(self) -> None:
         """Wait until the work is done, and its thread has ended or is idle."""
@@ -64,8 +99,8 @@ class TaskThreads:
         """Return the thread of a task that has not begun."""
         return TaskThread(self, work, name)
 
-    def begin(self, task: TaskThread) -> int | None:
-        """Run a task in an idle thread, else in a new one; return the thread's identity."""
+    def begin(self, task: TaskThread) -> None:
+        """Run a task in an idle thread, else in a new one; RuntimeError where the machine gives none."""
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
@@ -75,7 +110,6 @@ class TaskThreads:
         else:
             worker.task = task
             worker.is_wanted.release()
-        return worker.ident
 
     def keep(self, worker: _Worker) -> bool:
         """Have an idle thread, if there is room for one more."""
@@ -119,14 +153,18 @@ class _Worker(threading.Thread):
         while is_kept and (task := self.task) is not None:
             self.task, is_kept = None, False
             try:
-                self.name = task.name
+                self.name, task.ident = task.name, self.ident
                 assert task.work is not None, "it runs once"
-                Context().run(task.work)
+                with passing_on(None if task.row is None else task.row.pass_on):
+                    Context().run(task.work)
                 self.name, task.work = _IDLE_NAME, None
-                is_kept = self._threads.keep(self)
+                self.task = None if task.row is None else task.row.following()
+                is_kept = self.task is not None or self._threads.keep(self)
             finally:
                 task.last_of = None if is_kept else self
                 task.runs.release()
             del task  # nothing of it is kept while the thread is idle
+            if self.task is not None:
+                continue
             if is_kept and not self.is_wanted.acquire(timeout=IDLE_S) and not self._threads.leave(self):
                 self.is_wanted.acquire()

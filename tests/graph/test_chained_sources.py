@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from engine.graph.chained_sources import with_chained_sources
@@ -13,6 +16,7 @@ from engine.graph.said_operators import JoinHint, JoinType
 from engine.ids import JobId
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
+from engine.optimizer.scan_planning import SMALL_ROWS
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
@@ -65,6 +69,39 @@ def test_a_join_reads_the_source_beside_it_itself(between, mode, parallelism):
     assert graph.data_set(edge.data_set).consumer == join.id
     assert edge.data_set.producer == small.id
     assert join.is_parallelism_fixed and join.adaptive_join is None
+
+
+def two_feeds(rows: int, parallelism: int = 1, path: str = "small", **source: Any) -> JobGraph:
+    """A join of a table with one of which each row group's rows are known."""
+    builder = Builder()
+    large = builder.source(schema(k="int64", v="int64"), rows=1e7, path="large")
+    small = builder.source(schema(k="int64", w="int64"), rows=rows, path=path, **source)
+    node = builder.nodes[small]
+    spec = node.operator.spec
+    splits = tuple(msgspec.structs.replace(split, row_count=rows // len(spec.splits)) for split in spec.splits)
+    spec = msgspec.structs.replace(spec, splits=splits)
+    builder.nodes[small] = msgspec.structs.replace(node, operator=msgspec.structs.replace(node.operator, spec=spec))
+    filtered = builder.filter(small, call("less", "w", lit(3)))
+    builder.sink(
+        builder.join(large, filtered, on="k", hint=BROADCAST if parallelism > 1 else JoinHint.OPTIMIZER_CHOOSES)
+    )
+    return graph_of(builder, parallelism=parallelism)
+
+
+def test_a_join_builds_its_table_from_a_small_source_that_it_reads_itself():
+    (join,) = two_feeds(1000).vertices
+    assert [step.operator.spec.paths for step in join.steps[:2]] == [("large",), ("small",)]
+    (small,) = join.build_feed
+    assert small.operator.is_small
+    assert join.inputs == () and join.source == join.feed[0].operator
+    assert [step.name for step in join.steps] == join.name.split(" -> ")
+
+
+@pytest.mark.parametrize(("rows", "parallelism"), [(SMALL_ROWS + 8, 1), (1000, 4)])
+def test_a_large_source_or_one_for_several_subtasks_has_a_task(rows, parallelism):
+    graph = two_feeds(rows, parallelism)
+    assert len(graph.vertices) == 2
+    assert not any(vertex.build_feed for vertex in graph.vertices)
 
 
 @pytest.mark.parametrize("between", ["function", "limit", "another consumer", "union"])

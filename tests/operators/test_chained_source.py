@@ -2,12 +2,18 @@
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from engine.column_expressions.expressions import col, lit
 from engine.errors import DataError, TaskCancelledError
 from engine.expressions.schema_bridge import to_plan_schema
-from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, LimitOperator, OperatorDescriptor
+from engine.graph.operator_descriptor import (
+    FilterOperator,
+    HashJoinOperator,
+    LimitOperator,
+    OperatorDescriptor,
+)
 from engine.graph.said_operators import JoinType
 from tests.operators.task_world import described, gate, in_thread, partition
 from tests.operators.test_drivers import END_S, JOINED, LEFT, RIGHT, finish, produce, world, written
@@ -15,15 +21,18 @@ from tests.operators.test_drivers import END_S, JOINED, LEFT, RIGHT, finish, pro
 __all__ = ["world"]
 
 
-def join_task(world, build, feed, chain=(), **configuration):
-    """Return a task that builds from a gate and probes with a feed: (source, its splits, operators behind it)."""
+def join_task(world, build, feed, chain=(), fields=None, **configuration):
+    """Return a task that builds from a gate and probes with a feed: (source, its splits, operators behind it).
+
+    build: None where it builds from a feed, too, which is in ``fields``.
+    """
     source, splits, steps = feed
     operator = HashJoinOperator(JoinType.INNER, ("k",), ("k2",), False, ((0, 0), (0, 1), (1, 1)))
     schemas = (to_plan_schema(LEFT.schema), to_plan_schema(RIGHT.schema))
     join = OperatorDescriptor(0, "join", operator, schemas, to_plan_schema(JOINED), 1.0)
-    gates = (msgspec.structs.replace(build, input_index=1),)
+    gates = () if build is None else (msgspec.structs.replace(build, input_index=1),)
     chain = (join, *chain, world.sink(JOINED))
-    return world.task(chain, splits, gates, fields={"feed": (source, *steps)}, **configuration)
+    return world.task(chain, splits, gates, fields={"feed": (source, *steps), **(fields or {})}, **configuration)
 
 
 def expected(rows):
@@ -96,3 +105,32 @@ def test_what_goes_wrong_in_a_feed_is_the_error_of_the_task(world, tmp_path):
         task.run()
     right[0].join(END_S)
     assert not right[0].is_alive()
+
+
+@pytest.mark.parametrize("spill", ["true", "false"])
+def test_a_join_builds_from_what_it_reads_itself_and_counts_it(world, spill):
+    built, _ = world.source(RIGHT)
+    kept = described(FilterOperator((col("k2") < lit(50)).expression), RIGHT.schema)
+    source, splits = world.source(LEFT)
+    join = join_task(world, None, (source, splits, ()), fields={"build_feed": (built, kept)}, debug__force_spill=spill)
+    join.run()
+    partners = RIGHT.filter(pc.less(RIGHT["k2"], 50))
+    words = dict(zip(partners["k2"].to_pylist(), partners["w"].to_pylist(), strict=True))
+    rows = [(row["k"], row["v"], words[row["k"]]) for row in LEFT.to_pylist() if row["k"] in words]
+    assert rows_of(written(world, JOINED)) == sorted(rows)
+    counters = join.counters()
+    assert counters.rows_in == LEFT.num_rows + partners.num_rows
+    assert [(each.rows_in, each.rows_out) for each in counters.operators[:3]] == [
+        (0, LEFT.num_rows),
+        (0, RIGHT.num_rows),
+        (RIGHT.num_rows, partners.num_rows),
+    ]
+
+
+def test_a_source_of_the_build_side_that_fails_fails_the_join(world):
+    built, _ = world.source(RIGHT)
+    broken = described(FilterOperator((lit(1) // (col("k2") - col("k2")) < lit(5)).expression), RIGHT.schema)
+    source, splits = world.source(LEFT)
+    join = join_task(world, None, (source, splits, ()), fields={"build_feed": (built, broken)})
+    with pytest.raises(DataError, match="zero"):
+        join.run()

@@ -85,6 +85,17 @@ def test_known_distinct_keys_say_how_large_a_join_is():
     assert found.rows == 100_000
 
 
+@pytest.mark.parametrize(
+    ("bounds", "count"),
+    [((1, 500), 500), ((1, 40_000), 9000), ((7, 7), 1), ((False, True), 9000), ((0.0, 1.0), 9000), ((None, 500), 9000)],
+)
+def test_a_source_has_no_more_keys_than_whole_numbers_between_its_bounds(bounds, count):
+    builder = Builder()
+    known = ColumnStatistics(distinct_count=9000, minimum=bounds[0], maximum=bounds[1])
+    builder.source(PAIR, rows=10_000, columns={"k": known})
+    assert last(builder).distinct("k") == count
+
+
 CALENDAR = ColumnStatistics(distinct_count=73_000, minimum=0, maximum=73_000)
 OF_SALES = ColumnStatistics(distinct_count=1800, minimum=36_000, maximum=37_825)
 

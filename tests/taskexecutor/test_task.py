@@ -16,6 +16,7 @@ from engine.graph.deployment import TaskCounters, TaskDeploymentDescriptor
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId, ResourceId
 from engine.taskexecutor import task_executor
 from engine.taskexecutor.task import Task
+from engine.taskexecutor.task_rows import TaskRow
 from engine.taskexecutor.task_threads import TaskThreads
 
 
@@ -69,7 +70,9 @@ def run_task(invokable, on_ended=lambda task: None):
             threads,
         )
         made[0].task = task
-        task.start()
+        row = TaskRow(asyncio.get_running_loop())
+        task.start(row)
+        row.begin()
         await asyncio.wait_for(task.ended.wait(), 60)
         on_ended(task)
         task.join()

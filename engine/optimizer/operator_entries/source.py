@@ -92,7 +92,7 @@ class SourceEntry(OperatorEntry[Source]):
             rows = DEFAULT_SOURCE_ROWS if size is None else size / width
             origin += ", rows by default" if size is None else f", rows of {width:.0f} bytes"
         columns = {
-            name: msgspec.structs.replace(known, relation=node.id, relation_rows=rows)
+            name: msgspec.structs.replace(_in_range(known), relation=node.id, relation_rows=rows)
             for name, known in _calibrated(node.schema, rows, size, statistics.columns).items()
         }
         if size is None:
@@ -192,6 +192,17 @@ def _calibrated(
             columns[column.name], average_width_bytes=column.width_bytes * factor
         )
     return columns
+
+
+def _in_range(known: ColumnStatistics) -> ColumnStatistics:
+    """Return a column's statistics with no more values than there are whole numbers between its bounds.
+
+    Some thousand sampled rows may all differ where each value comes once in a long while.
+    """
+    least, most, count = known.minimum, known.maximum, known.distinct_count
+    if count is None or type(least) is not int or type(most) is not int:
+        return known
+    return msgspec.structs.replace(known, distinct_count=min(count, float(max(1, most - least + 1))))
 
 
 def _with_columns(source: Source, schema: PlanSchema, kept: PlanSchema) -> Source:

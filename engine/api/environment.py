@@ -65,6 +65,7 @@ from engine.storage.store_counters import StoreTraffic, counted
 from engine.user_warnings import calling_place
 
 if TYPE_CHECKING:
+    from engine.choices import SqlDialect, Target
     from engine.formats.table_target import TableTarget
     from engine.outputs.small_files import OptimizeResult
     from engine.storage.store_options import StorageOptions
@@ -82,7 +83,7 @@ class Environment(FileCalls, HasOtherNames):
     _kind = "an environment"
     _other_names = ON_ENVIRONMENTS
 
-    def __init__(self, config: Mapping[str, object] | None = None, target: str | None = None) -> None:
+    def __init__(self, config: Mapping[str, object] | None = None, target: Target | None = None) -> None:
         """Take settings by key and the target: local (default), cluster or spark."""
         self._configuration = load_configuration(config)
         self._target = target or current_command_line().target or "local"
@@ -223,10 +224,7 @@ class Environment(FileCalls, HasOtherNames):
         return self._catalogs
 
     def sql(
-        self,
-        query: str,
-        params: Sequence[Any] | Mapping[str, Any] | None = None,
-        dialect: str | None = None,
+        self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None, dialect: SqlDialect | None = None
     ) -> DataSet:
         """Return the data set of a query over registered data sets; it runs when it is used.
 

@@ -19,6 +19,7 @@ from engine.storage.store_options import StorageOptions
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
+    from engine.choices import TextCompression
 
 
 @with_other_options
@@ -58,7 +59,7 @@ class FileCalls(SourceCalls):
         colspecs: Sequence[tuple[int, int | None]] | None = None,
         skip_rows: int = 0,
         null_values: str | Sequence[str] = (),
-        compression: str | None = None,
+        compression: TextCompression | None = None,
         storage_options: StorageOptions = None,
     ) -> DataSet:
         r"""Read text whose columns have fixed widths: a file, a folder, a glob, or a list of those.

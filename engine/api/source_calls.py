@@ -40,7 +40,7 @@ from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
-    from engine.choices import OnBadRow, SchemaMode
+    from engine.choices import OnBadRow, SchemaMode, SequenceEnds, TextCompression
     from engine.config.loader import Configuration
     from engine.csv.options import CsvReadOptions
     from engine.formats.table_target import TableTarget
@@ -158,7 +158,7 @@ class SourceCalls(ABC):
         path: Paths,
         rate_limit: float | None = None,
         *,
-        compression: str | None = None,
+        compression: TextCompression | None = None,
         skip_rows: int = 0,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
@@ -180,7 +180,7 @@ class SourceCalls(ABC):
         path: Paths,
         schema: pa.Schema | None = None,
         *,
-        compression: str | None = None,
+        compression: TextCompression | None = None,
         on_bad_row: OnBadRow = "fail",
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
@@ -418,7 +418,7 @@ class SourceCalls(ABC):
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
     def sequence(
-        self, start: Any, stop: Any, step: Any = None, *, name: str = "value", closed: str = "both"
+        self, start: Any, stop: Any, step: Any = None, *, name: str = "value", closed: SequenceEnds = "both"
     ) -> DataSet:
         """Return integers, dates or timestamps from one to another as rows of one column, by a step: 1, or a day.
 

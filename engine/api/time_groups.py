@@ -17,7 +17,7 @@ Held by: tests/integration/test_time_groups.py
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 from pyarrow import types
@@ -27,6 +27,9 @@ from engine.api.other_options import with_other_options
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import column_name
 from engine.errors import NotYetSupportedError, SchemaError
+
+if TYPE_CHECKING:
+    from engine.choices import WindowEnds, WindowLabel
 
 #: type of the data set
 D = TypeVar("D", bound="TimeCalls")
@@ -218,8 +221,8 @@ class TimeCalls(LookingCalls):
         period: Any = None,
         offset: Any = None,
         by: Any = None,
-        closed: str = "left",
-        label: str = "left",
+        closed: WindowEnds = "left",
+        label: WindowLabel = "left",
     ) -> DynamicGroups[Self]:
         """Return windows of time, one each ``every``, for ``agg``; those without rows are left out.
 
@@ -246,7 +249,7 @@ class TimeCalls(LookingCalls):
         return DynamicGroups(self, axis, (lengths, whole._replace(is_weeks=lengths.is_weeks), shift.ticks), keys, ends)
 
     def rolling(
-        self, index: Any, period: Any, offset: Any = None, by: Any = None, closed: str = "right"
+        self, index: Any, period: Any, offset: Any = None, by: Any = None, closed: WindowEnds = "right"
     ) -> RollingGroups[Self]:
         """Return the rows of a span of time up to each row, for ``agg``: (time - period, time].
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.column_expressions.expression import Expr, to_expression
 from engine.column_expressions.intervals import interval, units_of
@@ -16,6 +16,9 @@ from engine.expressions.column_names import check_column_name
 from engine.expressions.lambda_bodies import ELEMENT_ITSELF
 from engine.expressions.literals import make_literal
 from engine.graph.expression import SQL_TEXT, Call, ColumnRef
+
+if TYPE_CHECKING:
+    from engine.choices import SequenceEnds
 
 
 def _call(function: str, values: tuple[Any, ...]) -> Expr:
@@ -123,7 +126,7 @@ def make_timestamp(year: Any, month: Any, day: Any, hour: Any = 0, minute: Any =
     return _call("make_timestamp", (year, month, day, hour, minute, second))
 
 
-def sequence(start: Any, stop: Any, step: Any = None, closed: str = "both") -> Expr:
+def sequence(start: Any, stop: Any, step: Any = None, closed: SequenceEnds = "both") -> Expr:
     """Return the list of integers, dates or timestamps from one to another, by a step: 1, or a day.
 
     A step of moments is an interval or a text such as "15 minutes". Where it leads away there is no element. closed:

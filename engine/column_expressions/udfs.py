@@ -10,7 +10,7 @@ Held by: tests/integration/test_udfs.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -26,6 +26,9 @@ from engine.graph.expression import (
     ColumnRef,
     PythonCall,
 )
+
+if TYPE_CHECKING:
+    from engine.choices import BatchFormat, UdfKind
 
 KINDS: Final = ("scalar", *FORMATS)
 
@@ -55,7 +58,7 @@ class Udf:
         return f"<Udf {name} of {self.data_type}>"
 
 
-def udf(returns: Any = None, *, kind: str = "scalar", batch: str | None = None, setup: Any = None) -> Any:
+def udf(returns: Any = None, *, kind: UdfKind = "scalar", batch: BatchFormat | None = None, setup: Any = None) -> Any:
     """Make a Python function usable in expressions; ``returns`` is its type: of pyarrow, or ``int`` and the like.
 
     Without ``returns`` the function's return type says it. kind: "scalar" is called for each row, and None is null;

@@ -8,7 +8,7 @@
     timestamp, time,       "90 minutes", "1 hour 30 s", timedelta         ticks of the type's unit
     duration
 
-Units of time: ns us ms s (or second, sec) m (min, minute) h (hour) d (day) w (week). Months and years have no one length.
+Units of time: ns us ms s (or second, sec) m (min, minute) h (hour) d (day) w (week). Months and years have no length.
 
 Held by: tests/column_expressions/test_windows.py
 """

@@ -26,6 +26,7 @@ from engine.api.looking_calls import LookingCalls
 from engine.api.other_options import with_other_options
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import column_name
+from engine.column_expressions.other_names import ON_GROUPS, HasOtherNames
 from engine.errors import NotYetSupportedError, SchemaError
 
 #: type of the data set
@@ -147,8 +148,11 @@ class Axis:
         return f"{ticks} days" if types.is_date32(self.type) else f"{ticks} {self.type.unit}"
 
 
-class DynamicGroups(Generic[D]):
+class DynamicGroups(HasOtherNames, Generic[D]):
     """Windows that begin at regular times, of each group of rows."""
+
+    _kind = "group_by_dynamic()"
+    _other_names = ON_GROUPS
 
     def __init__(
         self, data: D, axis: Axis, spans: tuple[Span, Span, int], by: list[str], ends: tuple[str, str]
@@ -203,8 +207,11 @@ class DynamicGroups(Generic[D]):
         return data.filter(is_behind & is_before)
 
 
-class RollingGroups(Generic[D]):
+class RollingGroups(HasOtherNames, Generic[D]):
     """The spans of time that end at each row, of each group of rows."""
+
+    _kind = "rolling()"
+    _other_names = ON_GROUPS
 
     def __init__(self, data: D, axis: Axis, bounds: tuple[int, int], by: list[str]) -> None:
         self._data, self._axis, self._bounds, self._by = data, axis, bounds, by

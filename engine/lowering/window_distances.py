@@ -61,7 +61,7 @@ def frame_distances(frame: WindowFrame, over: Over, schema: pa.Schema) -> Window
 
     Raises: SchemaError, where the key has no such distances.
     """
-    if frame.kind == "rows" or not any(frame_bound for frame_bound in (frame.start, frame.end)):
+    if frame.kind == "rows" or all(bound in (None, 0) for bound in (frame.start, frame.end)):
         return frame
     text = expression_text(over)
     if len(over.order_by) != 1:

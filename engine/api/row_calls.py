@@ -361,8 +361,10 @@ class RowCalls(RelationalCalls):
         """
         from engine.column_expressions.aggregates import count
         from engine.column_expressions.row_functions import array
+        from engine.column_expressions.value_aggregates import share_of
 
         aggregates: dict[str, Aggregate] = {"rows": count()}
+        quantiles = [share_of(one, "describe") for one in quantiles]
         columns = [summary(number, field, aggregates, quantiles) for number, field in enumerate(self.schema)]
         numbers = self.group_by().agg(**aggregates)
         return numbers.select(array(*columns).alias("column")).explode("column").unnest("column")

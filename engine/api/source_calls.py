@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from engine.api.other_options import check_option, with_other_options
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
-from engine.connectors.row_source import rows_to_table, without_index
+from engine.connectors.row_source import columns_to_table, rows_to_table, without_index
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
 from engine.files.paths import PathLike, given_paths, placed_store_errors
 from engine.files.store_access import GivenOptions, StoreAccess
@@ -437,7 +437,7 @@ class SourceCalls(ABC):
 
     def from_dict(self, columns: Mapping[str, Any], schema: pa.Schema | None = None) -> DataSet:
         """Take columns by name: lists, or arrays of pyarrow or NumPy."""
-        return self.from_arrow(pa.table(dict(columns), schema=schema))
+        return self.from_arrow(columns_to_table(columns, schema))
 
     def from_pandas(self, frame: Any) -> DataSet:
         """Take the columns of a pandas frame; an index that has a name must be made one with ``reset_index()``."""

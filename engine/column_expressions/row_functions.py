@@ -14,7 +14,7 @@ from engine.column_expressions.intervals import interval, units_of
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.expressions.lambda_bodies import ELEMENT_ITSELF
-from engine.expressions.literals import make_literal
+from engine.expressions.literals import make_literal, refuse_texts_alone
 from engine.graph.expression import SQL_TEXT, Call, ColumnRef
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def least(*values: Any) -> Expr:
     >>> values(least(col("x"), col("y"), 3), x=[1, 5, None], y=[2, 4, 9])
     [1, 3, 3]
     """
+    refuse_texts_alone("least", values)
     return _call("least", values)
 
 
@@ -56,6 +57,7 @@ def greatest(*values: Any) -> Expr:
     >>> values(greatest(col("x"), col("y")), x=[1, 5, None], y=[2, 4, None])
     [2, 5, None]
     """
+    refuse_texts_alone("greatest", values)
     return _call("greatest", values)
 
 
@@ -219,6 +221,7 @@ def hash64(*values: Any) -> Expr:
     >>> values(hash64(col("x"), col("y")), x=[1, None], y=["a", "a"])
     [-8527884376001292090, -8582455328737087284]
     """
+    refuse_texts_alone("hash64", values)
     return _call("hash64", values)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from engine.column_expressions.data_types import declared_schema
 from engine.column_expressions.expression import Expr, to_expression
 from engine.errors import SchemaError
+from engine.expressions.literals import refuse_texts_alone
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.functions.batch_formats import FORMATS
 from engine.functions.python_functions import python_function
@@ -50,6 +51,7 @@ class Udf:
         operator = python_function(f"column:{self._kind}", self._called)
         if not arguments:
             raise SchemaError(f"{operator.function_name}(): give it at least one value, such as col('a')")
+        refuse_texts_alone(operator.function_name, arguments)
         fields = (operator.kind, operator.function, operator.function_name, operator.file, operator.line)
         return Expr(PythonCall(*fields, type_to_ipc(self.data_type), tuple(map(to_expression, arguments))))
 

@@ -1,6 +1,7 @@
 """Python rows as an Arrow table: tuples, dicts or rows, with errors that name row and column.
 
 rows_to_table(rows, schema) -> pa.Table
+columns_to_table(columns, schema) -> pa.Table
 
 Held by: tests/connectors/test_columnar_sources.py
 """
@@ -67,6 +68,14 @@ def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
     arrays = [_to_array(values, field) for values, field in zip(columns, schema, strict=True)]
     nullable = nullable_schema(schema)
     return pa.Table.from_arrays(arrays, schema=nullable)
+
+
+def columns_to_table(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.Table:
+    """Return columns by name as a table. Raises: SchemaError: their lengths, names or types do not fit."""
+    try:
+        return pa.table(dict(columns), schema=schema)
+    except (*_CONVERSION_ERRORS, KeyError) as error:
+        raise SchemaError(f"from_dict: {error}") from None
 
 
 def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:

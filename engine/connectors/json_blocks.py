@@ -84,6 +84,12 @@ def _paths_within(data_type: pa.DataType, path: tuple[str, ...]) -> Iterator[tup
         yield from _paths_within(data_type.value_type, path)
 
 
+def _has_decimals(data_type: pa.DataType) -> bool:
+    """Return whether values of a type are decimals, or have some within."""
+    inner = (data_type.field(index).type for index in range(data_type.num_fields))
+    return bool(pa.types.is_decimal(data_type)) or any(map(_has_decimals, inner))
+
+
 def _read(block: bytes, options: pajson.ParseOptions) -> pa.Table:
     # Arrow takes such a line for an object without members, and a block of nothing else ends the process.
     if _NULL_LINE.search(block):
@@ -106,6 +112,7 @@ class JsonParser:
         self._read_as = pa.schema([pa.field(field.name, readable(field.type)) for field in schema])
         is_native = all(parses_natively(field.type) for field in self._read_as)
         self._native = JsonColumns(schema, self._read_as) if is_native else None
+        self._exact = [field.name for field in self._read_as if _has_decimals(field.type)]
         asked = self._read_as if len(schema) else pa.schema([("", pa.null())])
         self._options, self._all = (
             pajson.ParseOptions(explicit_schema=asked, newlines_in_values=False, unexpected_field_behavior=behavior)
@@ -135,6 +142,8 @@ class JsonParser:
             self._look(block)
             if not is_one_a_line(block, table.num_rows):
                 raise pa.ArrowInvalid(SEVERAL)
+            for name in self._exact:  # Arrow's reader counts digits before it adds zeros up to the scale
+                table.column(name).validate(full=True)
         if table.schema.names != self._schema.names:
             table = table.select(self._schema.names)
         if table.schema == self._schema:

@@ -7,7 +7,7 @@ Held by: tests/api/test_fixed_widths.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -15,10 +15,13 @@ from engine.api.other_options import with_other_options
 from engine.api.source_calls import Paths, SourceCalls
 from engine.connectors.path_source import PathOptions
 from engine.errors import ConfigurationError, SchemaError
+from engine.graph.plan import Source
+from engine.graph.source_spec import PathSource, TextSource
 from engine.storage.store_options import StorageOptions
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
+    from engine.connectors.fixed_widths import FwfOptions
 
 
 @with_other_options
@@ -58,16 +61,18 @@ class FileCalls(SourceCalls):
         colspecs: Sequence[tuple[int, int | None]] | None = None,
         skip_rows: int = 0,
         null_values: str | Sequence[str] = (),
-        compression: str | None = None,
-        storage_options: StorageOptions = None,
+        **options: Unpack[FwfOptions],
     ) -> DataSet:
         r"""Read text whose columns have fixed widths: a file, a folder, a glob, or a list of those.
 
         ``widths``: characters of each column, one behind the other; or ``colspecs``: begin and end of each, from 0 on,
         ``(10, None)`` up to the end of the line. Spaces around values are left out; an empty value, and one of
         ``null_values``, is null, and so is what a short line has not. Characters that are in no column are not read,
-        and blank lines are no rows. ``schema``: names and types; without it columns are texts called column_0 and so
-        on. A value that is not of its type fails the job. ``skip_rows``: lines of each file above the first row.
+        and blank lines are no rows. ``schema``: names and types; without it columns are called column_0 and so on, and
+        types are inferred from a sample as those of ``read_csv`` are, or from ``infer_rows`` first rows, 0: all are
+        texts. A value that is not of its type fails the job. ``skip_rows``: lines of each file above the first row.
+
+        ``options``: ``infer_rows``, and ``encoding compression storage_options`` as in ``read_csv``.
 
         >>> from pathlib import Path
         >>> _ = Path("towns.txt").write_text("Bern   134000\nChur    38000\n")
@@ -75,24 +80,40 @@ class FileCalls(SourceCalls):
         [Row(town='Bern', people=134000), Row(town='Chur', people=38000)]
         """
         from engine.column_expressions.expressions import col
+        from engine.connectors.fixed_widths import check_infer_rows, inferred_types
 
+        in_file: dict[str, Any] = dict(options)
+        infer_rows = in_file.pop("infer_rows", None)
+        check_infer_rows(infer_rows)
         spans = _spans(widths, colspecs)
         if schema is not None and not isinstance(schema, pa.Schema):
             raise SchemaError(f"read_fwf: schema={schema!r}: expected a pyarrow.Schema")
         if schema is not None and len(schema) != len(spans):
             raise SchemaError(f"read_fwf: schema= has {len(schema)} columns, and {len(spans)} have a width")
-        fields = list(schema or [pa.field(f"column_{index}", pa.string()) for index in range(len(spans))])
         nulls = (null_values,) if isinstance(null_values, str) else tuple(null_values)
-        lines = self.read_text(
-            path, compression=compression, skip_rows=skip_rows, storage_options=storage_options
-        ).filter(col("line").str.strip() != "")
+        lines = self.read_text(path, skip_rows=skip_rows, **in_file)
+        if schema is None:
+            types = [pa.string()] * len(spans)
+            if infer_rows != 0:
+                types = inferred_types(_text_source(lines), spans, nulls, infer_rows)
+            schema = pa.schema([(f"column_{index}", each) for index, each in enumerate(types)])
         columns = []
-        for (begin, end), field in zip(spans, fields, strict=True):
+        for (begin, end), field in zip(spans, schema, strict=True):
             value: Any = col("line").str.slice(begin, end).str.strip()
             for null in ("", *nulls):
                 value = value.nullif(null)
             columns.append((value if pa.types.is_string(field.type) else value.cast(field.type)).alias(field.name))
-        return lines.select(*columns)
+        of_folders = [name for name in lines.schema.names if name != "line"]
+        return lines.filter(col("line").str.strip() != "").select(*columns, *of_folders)
+
+
+def _text_source(lines: DataSet) -> TextSource:
+    """Return the source of lines, without the columns of their folders."""
+    operator = lines._node.operator
+    assert isinstance(operator, Source), "lines of files"
+    spec = operator.spec.inner if isinstance(operator.spec, PathSource) else operator.spec
+    assert isinstance(spec, TextSource), "lines of files"
+    return spec
 
 
 def _spans(widths: Any, colspecs: Any) -> list[tuple[int, int | None]]:

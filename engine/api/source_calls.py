@@ -160,6 +160,7 @@ class SourceCalls(ABC):
         *,
         compression: str | None = None,
         skip_rows: int = 0,
+        encoding: str | None = None,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         storage_options: StorageOptions = None,
@@ -168,12 +169,11 @@ class SourceCalls(ABC):
 
         A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
         that names file and line. ``skip_rows``: first lines of each file that are passed over.
-        ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
+        ``encoding``, ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
         """
         in_paths = PathOptions(partitioning, file_name_column, storage_options=storage_options)
-        return self._read(
-            "text", path, in_paths, rate_limit, options={"compression": compression, "skip_rows": skip_rows}
-        )
+        options = {"compression": compression, "skip_rows": skip_rows, "encoding": encoding}
+        return self._read("text", path, in_paths, rate_limit, options=options)
 
     def read_json(
         self,

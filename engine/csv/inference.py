@@ -74,7 +74,9 @@ def with_rest(schema: pa.Schema, head: bytes, dialect: CsvDialect, *, has_header
     return schema
 
 
-def infer_file_schema(head: Head, spec: CsvSource, dialect: CsvDialect) -> tuple[pa.Schema, int, str]:
+def infer_file_schema(
+    head: Head, spec: CsvSource, dialect: CsvDialect, call: str = "read_csv"
+) -> tuple[pa.Schema, int, str]:
     """Return (schema, rows it was inferred from, a note); without a header the names are column_0, column_1 ...
 
     Raises: SchemaError: no types can be inferred; DataError: a file has other columns.
@@ -92,7 +94,7 @@ def infer_file_schema(head: Head, spec: CsvSource, dialect: CsvDialect) -> tuple
         return file_schema, 0, ""
     begins = file_begins(spec, head)
     layouts = Layouts(spec, file_schema)
-    found = _Found(names, spec)
+    found = _Found(names, spec, call)
     if body.strip():
         lines_before = spec.skip_rows + (head.data.count(b"\n", 0, end) if spec.header else 0)
         found.add(inferred_table(body, file_schema.names, spec, dialect, lines_before))
@@ -122,9 +124,9 @@ def _renamed(head: Head, dialect: CsvDialect, spec: CsvSource) -> str:
 class _Found:
     """The types of columns that were found in some tables."""
 
-    def __init__(self, names: Sequence[str], spec: CsvSource) -> None:
+    def __init__(self, names: Sequence[str], spec: CsvSource, call: str) -> None:
         self._types: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
-        self._path = spec.paths[0]
+        self._call = f"{call}({spec.paths[0]!r})"
         self._numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
         self._dates = WrittenDates(spec.date_formats, spec.date_format)
         #: columns in which some timestamps have an offset and some have none
@@ -160,7 +162,7 @@ class _Found:
         for text in column.drop_null():
             if self._dates.inferred(name, pa.chunked_array([pa.array([text.as_py()], pa.string())])) is None:
                 raise SchemaError(
-                    f"read_csv({self._path!r}): column {name!r}: {text.as_py()!r} is not of the format"
+                    f"{self._call}: column {name!r}: {text.as_py()!r} is not of the format"
                     f" {self._dates.format_of(name)!r}"
                 )
 
@@ -168,7 +170,7 @@ class _Found:
         """Tell of columns that are texts since some of their timestamps have an offset from UTC."""
         for name in self._mixed:
             warn_user(
-                f"read_csv({self._path!r}): column {name!r} has timestamps with an offset from UTC and others without"
+                f"{self._call}: column {name!r} has timestamps with an offset from UTC and others without"
                 " one, and is read as text; .str.to_timestamp(format, strict=False) makes timestamps of either kind"
             )
 

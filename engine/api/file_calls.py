@@ -1,12 +1,13 @@
-"""More calls of Environment that read files: sheets of Excel, and text whose columns have fixed widths.
+"""More calls of Environment that make data sets: of sheets of Excel, text of fixed widths, frames, and dicts.
 
 Held by: tests/connectors/test_excel.py
 Held by: tests/api/test_fixed_widths.py
+Held by: tests/integration/test_looking_calls.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 from engine.api.other_options import with_other_options
 from engine.api.source_calls import Paths, SourceCalls
 from engine.connectors.path_source import PathOptions
+from engine.connectors.row_source import columns_to_table, filled_dicts, without_index
 from engine.errors import ConfigurationError, SchemaError
 from engine.graph.plan import Source
 from engine.graph.source_spec import PathSource, TextSource
@@ -105,6 +107,28 @@ class FileCalls(SourceCalls):
             columns.append((value if pa.types.is_string(field.type) else value.cast(field.type)).alias(field.name))
         of_folders = [name for name in lines.schema.names if name != "line"]
         return lines.filter(col("line").str.strip() != "").select(*columns, *of_folders)
+
+    def from_dicts(self, rows: Iterable[Any], schema: pa.Schema | None = None) -> DataSet:
+        """Take dicts, a row each; a key that a dict has not is null in its row.
+
+        Without ``schema`` the rows decide names and types, and a warning says which.
+        """
+        return self.from_rows(filled_dicts(rows, schema), schema)
+
+    def from_dict(self, columns: Mapping[str, Any], schema: pa.Schema | None = None) -> DataSet:
+        """Take columns by name: lists, or arrays of pyarrow or NumPy."""
+        return self.from_arrow(columns_to_table(columns, schema))
+
+    def from_pandas(self, frame: Any) -> DataSet:
+        """Take the columns of a pandas frame; an index is none, unless ``reset_index()`` makes it one.
+
+        One with a name, or of other values than integers, is an error, since its values would be lost.
+        """
+        return self.from_arrow(without_index(frame))
+
+    def from_polars(self, frame: Any) -> DataSet:
+        """Take a Polars DataFrame, or the rows of a LazyFrame, which is collected."""
+        return self.from_arrow(frame.collect() if hasattr(frame, "collect") else frame)
 
 
 def _text_source(lines: DataSet) -> TextSource:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from engine.api.other_options import check_option, with_other_options
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
-from engine.connectors.row_source import rows_to_table, without_index
+from engine.connectors.row_source import rows_to_table
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
 from engine.files.paths import PathLike, given_paths, placed_store_errors
 from engine.files.store_access import GivenOptions, StoreAccess
@@ -430,22 +430,6 @@ class SourceCalls(ABC):
         from engine.api.sequence_rows import sequence_rows
 
         return sequence_rows(self, start, stop, step, name, closed)
-
-    def from_dicts(self, rows: Iterable[Any], schema: pa.Schema | None = None) -> DataSet:
-        """Take dicts, a row each; without ``schema`` the rows decide names and types, and a warning says which."""
-        return self.from_rows(rows, schema)
-
-    def from_dict(self, columns: Mapping[str, Any], schema: pa.Schema | None = None) -> DataSet:
-        """Take columns by name: lists, or arrays of pyarrow or NumPy."""
-        return self.from_arrow(pa.table(dict(columns), schema=schema))
-
-    def from_pandas(self, frame: Any) -> DataSet:
-        """Take the columns of a pandas frame; an index that has a name must be made one with ``reset_index()``."""
-        return self.from_arrow(without_index(frame))
-
-    def from_polars(self, frame: Any) -> DataSet:
-        """Take a Polars DataFrame, or the rows of a LazyFrame, which is collected."""
-        return self.from_arrow(frame.collect() if hasattr(frame, "collect") else frame)
 
     def _read(
         self,

@@ -45,6 +45,9 @@ def given_paths(paths: object, what: str) -> PathLike | list[PathLike]:
     if isinstance(paths, str | os.PathLike):
         return paths
     listed: list[PathLike] = []
+    if isinstance(paths, bytes) or hasattr(paths, "read"):
+        kind = type(paths).__name__
+        raise PlanError(f"{what}: a {kind} is no path; give the name of a file, or write its content to one")
     for each in paths if isinstance(paths, Iterable) else [paths]:
         if not isinstance(each, str | os.PathLike):
             advice = "give a file, a folder, a glob such as 'folder/*.csv', or a list"

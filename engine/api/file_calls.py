@@ -44,11 +44,12 @@ class FileCalls(SourceCalls):
     ) -> DataSet:
         """Read a sheet of Excel or OpenDocument files (the extra ``excel``): a file, a folder, a glob, or a list.
 
-        ``sheet``: its name, or its number from 1 on. ``skip_rows``: rows above the header; without ``header`` columns
-        are called column_0, column_1 and so on. Without ``schema`` all cells decide the types: numbers that are all
-        whole are int64, numbers and texts in one column are text, with a warning. Empty cells are null; a cell that is
-        not of its type fails the job with its name, such as B7. A file is read by one subtask, and its cells are
-        Python objects on their way.
+        ``sheet``: its name, or its number from 1 on. ``skip_rows``: rows above the header, which is the first of the
+        others that is not empty; without ``header`` columns are those of the schema, by position, or are called
+        column_0, column_1 and so on. Without ``schema`` all cells decide the types: numbers that are all whole are
+        int64, numbers and texts in one column are text, with a warning. Empty cells, and errors such as #N/A, are null;
+        a cell that is not of its type fails the job with its name, such as B7. A file is read by one subtask, and its
+        cells are Python objects on their way.
         """
         options = {"sheet": sheet, "header": header, "skip_rows": skip_rows}
         in_paths = PathOptions(None, file_name_column, storage_options=storage_options)

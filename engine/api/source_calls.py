@@ -100,10 +100,10 @@ class SourceCalls(ABC):
         fields have nulls ("fill"), fields beyond the last column are left out ("cut"), or both ("fit").
         ``skip_rows``: lines of each file before that; ``comment="#"``: lines that begin so are left out.
 
-        An unquoted empty field is null, a quoted one the empty string; ``null_values``: other texts that are null, or
-        by column, ``{"price": ["-", "n/a"]}``. ``date_format={"day": "%d.%m.%Y"}``: formats of dates and times by
-        column, or one of all texts that are of it. ``decimal=","``: what stands before fractions; ``thousands="."``:
-        between groups of three digits.
+        An unquoted empty field is null, a quoted one the empty string; ``null_values``: the texts that are null in its
+        place, ["", "n/a"] for both, or by column, ``{"price": ["-", "n/a"]}``. ``date_format={"day": "%d.%m.%Y"}``:
+        formats of dates and times by column, or one of all texts that are of it. ``decimal=","``: what stands before
+        fractions; ``thousands="."``: between groups of three digits.
 
         ``on_bad_row``: "fail" with file, line and column, or "skip" and count (``JobResult.bad_rows``). With "skip",
         each job that reads the source writes a folder of CSV, ``bad_rows_path``: file, line, reason and text of each

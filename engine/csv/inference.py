@@ -34,7 +34,7 @@ from engine.csv.options import FALSE, TRUE
 from engine.csv.parse import BlockParser, RaggedRows, as_arrow_takes, header_fields, split_fields
 from engine.csv.sample import Block, Head, Layouts, file_begins, first_rows, spread_blocks
 from engine.csv.scan import first_record_end, record_offsets
-from engine.csv.written_dates import WrittenDates, has_mixed_offsets
+from engine.csv.written_dates import WrittenDates, far_moment_type, has_mixed_offsets
 from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import SchemaError
 from engine.graph.source_spec import CsvSource
@@ -156,7 +156,7 @@ class _Found:
         by_format = self._dates.inferred(name, column)
         if by_format is None and name in self._dates.names and column.null_count < len(column):
             self._refuse(name, column)
-        return by_format or self._numbers.inferred(column) or column.type
+        return by_format or self._numbers.inferred(column) or far_moment_type(column) or column.type
 
     def _refuse(self, name: str, column: pa.ChunkedArray) -> None:
         for text in column.drop_null():
@@ -189,7 +189,7 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if {one, other} == {pa.int64(), pa.float64()}:
         return pa.float64()
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(other) and one.tz == other.tz:
-        return pa.timestamp("ns", one.tz)
+        return pa.timestamp("us" if "us" in (one.unit, other.unit) else "ns", one.tz)
     moments = [each for each in (one, other) if pa.types.is_timestamp(each) and each.tz is None]
     if moments and (pa.types.is_date32(one) or pa.types.is_date32(other)):
         return moments[0]

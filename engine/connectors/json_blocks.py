@@ -48,10 +48,17 @@ _NOTHING: Final = pa.schema([])
 _NULL_LINE: Final = re.compile(rb"^[ \t\r]*null", re.MULTILINE)
 
 
+#: fault of bytes in another encoding, and what to do
+NOT_UTF8: Final = "there are bytes that are not UTF-8; iconv -f cp1252 -t UTF-8 FILE > NEW converts the file"
+
+
 def is_utf8(block: bytes) -> None:
     """Raise pa.ArrowInvalid for bytes that are not UTF-8, for which Arrow's JSON does not look."""
     offsets = pa.py_buffer(struct.pack("=ii", 0, len(block)))
-    pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(block)]).validate(full=True)
+    try:
+        pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(block)]).validate(full=True)
+    except pa.ArrowInvalid:
+        raise pa.ArrowInvalid(NOT_UTF8) from None
 
 
 def inferred_table(block: bytes) -> pa.Table:

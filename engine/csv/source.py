@@ -58,7 +58,8 @@ def csv_source(
     note = ""
     if schema is None:
         if not head.data:
-            raise SchemaError(f"read_csv({paths[0]!r}): the file is empty and there is no schema; pass schema=")
+            begin = f" behind {spec.skip_rows} skipped lines" if spec.skip_rows else ""
+            raise SchemaError(f"read_csv({paths[0]!r}): the file is empty{begin} and there is no schema; pass schema=")
         file_schema, row_count, why = infer_file_schema(head, spec, dialect)
         schema = pa.schema([field for field in file_schema if field.name != REST])
         note = f"schema inferred from {row_count} rows: {_schema_text(schema)}; {why}"

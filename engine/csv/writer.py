@@ -165,6 +165,8 @@ class CsvWriter:
         for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
             try:
                 columns.append(self._field(name, column, index))
+            except DataError:
+                raise
             except ValueError as error:
                 raise DataError(f"write_csv: column {name!r} is {column.type}: {error}") from None
         self._put_rows(columns, batch.num_rows, self._quoting)

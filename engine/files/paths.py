@@ -193,6 +193,8 @@ def _near(path: str) -> str:
         beside = [each.name for each in file_system_of(folder).entries(folder) if not is_hidden(each.name)]
     except OSError:
         return ""
+    except PlanError:  # a web server does not say what files it has
+        return "; names of its files are written as they are, without escapes such as %20" if "%" in path else ""
     from difflib import get_close_matches
 
     close = get_close_matches(_name(path), beside, n=1)

@@ -201,6 +201,10 @@ def with_written_codec(spec: SinkSpec) -> SinkSpec:
 
     codec = written_codec(spec.compression or None, f"write_{spec.format}")
     if spec.is_single_file:
+        if spec.path.lower().endswith(".zip"):
+            raise ConfigurationError(
+                f"write_{spec.format}({spec.path!r}): zip archives are not written; name it .gz or .zst"
+            )
         named = codec_of(spec.path)
         if codec and codec != named:
             raise ConfigurationError(

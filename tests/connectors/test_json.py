@@ -133,7 +133,7 @@ def test_types_that_json_has_not_come_from_texts_and_numbers(tmp_path):
         (b'{"id": 1 2}', "Missing a comma"),
         (b"[1]", "changed from object to array"),
         (b" null", "null is no object"),
-        (b'{"name": "\xff"}', "UTF8"),
+        (b'{"name": "\xff"}', "bytes that are not UTF-8; iconv -f cp1252 -t UTF-8 FILE > NEW converts the file"),
         (b'{"id": 99999999999999999999}', "couldn't parse:99999999999999999999"),
     ],
 )

@@ -90,6 +90,8 @@ class CsvOptions:
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
+        if not isinstance(self.header, bool):
+            raise ConfigurationError(f"header={self.header!r}: choose True (the first record has names) or False")
         check_on_bad_row(self.on_bad_row)
         WrittenNumbers(self.decimal, self.thousands)
         if self.bad_rows_path is not None and self.on_bad_row != "skip":

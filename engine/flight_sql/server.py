@@ -154,7 +154,8 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
     def _connected(self) -> list[str]:
         """Return the addresses of clients that are connected."""
         found = psutil.Process().net_connections("tcp")
-        return [each.raddr.ip for each in found if each.raddr and each.laddr.port == self.port]
+        here = [each.raddr.ip for each in found if each.raddr and each.laddr.port == self.port]
+        return [address.removeprefix("::ffff:") for address in here]  # IPv4 at a socket of both
 
     def _call(self, context: flight.ServerCallContext) -> Call:
         caller = context.get_middleware(ACCESS).caller

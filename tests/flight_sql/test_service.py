@@ -255,7 +255,7 @@ def test_a_header_of_many_bytes_is_refused(environment):
 def test_a_refused_caller_is_told_with_its_address(environment):
     with FlightSqlService(environment(), "127.0.0.1", 0) as service:
         for options in (login("me", "wrong"), {"adbc.flight.sql.authorization_header": "Bearer wrong"}):
-            with pytest.raises(DatabaseError, match="(?i)unauth"):
+            with pytest.raises(DatabaseError, match=r"(?i)unauth"):
                 rows(service.uri, **options)
             latest = REFUSALS.latest[0]
             assert (latest.address, latest.reason) == ("127.0.0.1", Reason.WRONG_SECRET)

@@ -145,8 +145,8 @@ def _with_build_side(join: JobVertex, *, build_left: bool) -> JobVertex:
             operator.condition,
         )
     elif isinstance(operator, HashJoinOperator):
-        kept = operator.filters if build_left == operator.build_left else ()
-        operator = msgspec.structs.replace(operator, build_left=build_left, filters=kept)
+        if build_left != operator.build_left:
+            operator = msgspec.structs.replace(operator, build_left=build_left, filters=(), passes=())
     else:
         raise PlanError(f"vertex {join.id} is no join")
     return msgspec.structs.replace(

@@ -121,9 +121,9 @@ class FileCalls(SourceCalls):
         return self.from_arrow(columns_to_table(columns, schema))
 
     def from_pandas(self, frame: Any) -> DataSet:
-        """Take the columns of a pandas frame; an index is none, unless ``reset_index()`` makes it one.
+        """Take the columns of a pandas frame.
 
-        One with a name, or of other values than integers, is an error, since its values would be lost.
+        An index with a name, or of other values than integers, is an error: ``reset_index()`` makes it a column.
         """
         return self.from_arrow(without_index(frame))
 

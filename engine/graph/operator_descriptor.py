@@ -131,7 +131,8 @@ class HashJoinOperator(Exact, frozen=True, tag="hash_join"):
 
     ``output``: for each output column, the side it is taken from (0 left, 1 right) and its index there.
     ``condition`` and ``null_aware``: as in the plan's Join. ``heavy``: keys that are split, as the left side has them.
-    ``filters``: that it makes of its build side for the source of its probe side.
+    ``filters``: that it makes of its build side for the source of its probe side. ``passes``: those of joins behind it
+    for the same source.
     """
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
@@ -145,6 +146,7 @@ class HashJoinOperator(Exact, frozen=True, tag="hash_join"):
     null_aware: bool = False
     heavy: HeavyKeys | None = None
     filters: tuple[RuntimeFilter, ...] = ()
+    passes: tuple[RuntimeFilter, ...] = ()
 
     @property
     def first_input(self) -> int:

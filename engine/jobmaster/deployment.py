@@ -198,13 +198,15 @@ class _Places:
 def _filters_of_consumers(
     vertex: ExecutionVertex, partition: IntermediateResultPartition, slot: AllocatedSlot
 ) -> tuple[RuntimeFilter, ...]:
-    """Return the run-time filters that all consumers of a result make for the source of its rows; () where they cannot.
+    """Return the run-time filters that all consumers of a result have for the source of its rows; () where they cannot.
 
     They run while it is produced, in the process that produces it, and what they do not probe with is not read.
     """
-    source = vertex.job_vertex.source
+    source, producer = vertex.job_vertex.source, vertex.job_vertex.chain[0].operator
     is_pipelined = partition.data_set.result_type.is_pipelined
-    if source is None or not source.filters or not is_pipelined or len(vertex.partitions) != 1:
+    asked = producer.passes if source is None and isinstance(producer, HashJoinOperator) else ()
+    asked = asked if source is None else source.filters
+    if not asked or not is_pipelined or len(vertex.partitions) != 1:
         return ()
     heads = []
     for edge in partition.consumers:
@@ -213,7 +215,7 @@ def _filters_of_consumers(
         if not is_here or not isinstance(head, HashJoinOperator) or edge.job_edge.input_index == head.first_input:
             return ()
         heads.append(head)
-    return tuple(each for each in source.filters if heads and each in heads[0].filters)
+    return tuple(each for each in asked if heads and each in (*heads[0].filters, *heads[0].passes))
 
 
 def _gate(edges: SubtaskInput, job_graph: JobGraph, slot: AllocatedSlot, places: ProducerPlaces) -> InputGateDescriptor:

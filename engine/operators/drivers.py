@@ -10,7 +10,6 @@ chain. Counters are plain ints, written by the task's thread only and read by ot
 
 from __future__ import annotations
 
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
@@ -31,7 +30,7 @@ from engine.formats.source_reader import (
 )
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.operator import Output, RowsOutput, TaskContext
-from engine.operators.runtime_filters import together
+from engine.operators.runtime_filters import filters_of_consumers
 from engine.operators.scan_threads import ApartReader, ScanThreads
 from engine.operators.source_pacing import paced, share_of
 from engine.records.adaptive_key_filter import mask_of
@@ -160,20 +159,11 @@ class SourceDriver:
 
     def _await_filters(self) -> None:
         """Wait for the filters of those that rows are sent to, where these are in this process and make some."""
-        context = self._context
-        for partition in () if self._is_whole else context.descriptor.partitions:
-            if not partition.filters:
-                continue
-            context.waits_for = "the build side of the join that it sends rows to"
-            began = perf_counter_ns()
-            parts = context.services.filter_registry.wait(
-                partition.id, partition.subpartition_count, context.check_cancelled
-            )
-            context.filter_wait_ns += perf_counter_ns() - began
-            context.waits_for = ""
-            self._awaited = None if parts is None else together(parts)
-            if self._awaited is not None:
-                self.filter_by(self._awaited, partition.filters)
+        if self._is_whole:
+            return
+        self._awaited, wanted = filters_of_consumers(self._context)
+        if self._awaited is not None:
+            self.filter_by(self._awaited, wanted)
 
     def run(self) -> None:
         """Read until the splits end or nothing more is needed."""

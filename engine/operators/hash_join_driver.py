@@ -31,7 +31,7 @@ from engine.operators.chained_source import ChainedSource
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
-from engine.operators.runtime_filters import RuntimeFilters, make_filters
+from engine.operators.runtime_filters import RuntimeFilters, beside, filters_of_consumers, make_filters
 from engine.operators.task_inputs import TaskInput, is_remote
 from engine.records.bounded_batches import SmallBatches
 
@@ -76,6 +76,8 @@ class HashJoinDriver:
         self._router: SpillRouter | None = None
         #: filters that this subtask has made
         self._filters: RuntimeFilters | None = None
+        #: filters of joins behind this one, for its producers
+        self._passed: RuntimeFilters | None = None
         #: producers that have them
         self._offered: list[InputChannelDescriptor] = []
 
@@ -124,7 +126,11 @@ class HashJoinDriver:
         wanted = self._operator.filters
         if isinstance(self._probe, TaskInput):
             board = self._context.services.filter_registry
-            self._offered = [channel for channel in self._probe.channels if wanted and not is_remote(channel)]
+            if self._operator.passes:
+                self._passed, _ = filters_of_consumers(self._context)
+                filters = beside(filters, self._passed)
+            has_some = wanted or self._operator.passes
+            self._offered = [channel for channel in self._probe.channels if has_some and not is_remote(channel)]
             for channel in self._offered:
                 board.offer(channel.partition, channel.subpartition_index, filters)
         elif filters is not None and isinstance(self._probe, ChainedSource):
@@ -158,8 +164,9 @@ class HashJoinDriver:
             member.leave()
         for channel in self._offered:
             self._context.services.filter_registry.withdraw(channel.partition, channel.subpartition_index)
-        if self._filters is not None:
-            self._filters.close()
+        for filters in (self._filters, self._passed):
+            if filters is not None:
+                filters.close()
 
     def _own_join(self) -> HashJoin:
         self._pool = self._context.page_pool(self._descriptor)

@@ -3,6 +3,7 @@
     made = make_filters(join, descriptions, buffers)       None: nothing is known, or it does not fit
     made.tests(descriptions) -> KeyTests                    of a source that knows itself by those
     together(parts) -> RuntimeFilters                       of a build side that lies in several subtasks
+    beside(own, passed) -> RuntimeFilters                   of several joins
     made.close()                                            their memory is free for others
 
 The bits of a filter lie outside of the join's pages: they are reserved of what the process has for batches, and where
@@ -15,6 +16,7 @@ Held by: tests/operators/test_runtime_filters.py
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from engine.memory.budget import Kind, process_budget
@@ -24,6 +26,7 @@ from engine.records.key_filter import KeyFilter, key_filter, merged
 if TYPE_CHECKING:
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.join.hash_join import HashJoin
+    from engine.operators.operator import TaskContext
 
 KEYS_MAX: Final = 2 << 20
 KEY_BYTES_MAX: Final = 32 << 20
@@ -32,10 +35,14 @@ FILTER_BYTES_MAX: Final = 8 << 20
 EXACT_PART: Final = 1 / 24
 
 
-class RuntimeFilters:
-    """The filters of one join, by its keys."""
+#: number of a join in the plan, and index of its key
+_Place = tuple[int, int]
 
-    def __init__(self, filters: Mapping[int, KeyFilter]) -> None:
+
+class RuntimeFilters:
+    """The filters of joins, by their keys."""
+
+    def __init__(self, filters: Mapping[_Place, KeyFilter]) -> None:
         self.filters = dict(filters)
         self._reserved = process_budget.reserve(Kind.ARROW)
 
@@ -45,7 +52,8 @@ class RuntimeFilters:
 
     def tests(self, wanted: Sequence[RuntimeFilter]) -> list[AdaptiveKeyFilter]:
         """Return the tests of those columns of a source for which there is a filter."""
-        return [AdaptiveKeyFilter(each.column, self.filters[each.key]) for each in wanted if each.key in self.filters]
+        found = ((each.column, self.filters.get((each.join, each.key))) for each in wanted)
+        return [AdaptiveKeyFilter(column, known) for column, known in found if known is not None]
 
     def close(self) -> None:
         """Release the memory; idempotent. Holders of a filter may still use it."""
@@ -57,25 +65,49 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilt
     from engine.join.build_keys import build_keys
 
     rows = join.build_rows
-    keys = sorted({each.key for each in wanted if each.rows_max is None or rows <= each.rows_max})
-    values = build_keys(join, keys, KEYS_MAX, KEY_BYTES_MAX) if keys else None
+    places = sorted({(each.join, each.key) for each in wanted if each.rows_max is None or rows <= each.rows_max})
+    values = build_keys(join, [key for _, key in places], KEYS_MAX, KEY_BYTES_MAX) if places else None
     if values is None:
         return None
     bytes_max = _bytes_max()
-    filters = {key: key_filter(arrays, *bytes_max) for key, arrays in zip(keys, values, strict=True)}
-    made = RuntimeFilters({key: found for key, found in filters.items() if found is not None})
-    if made.filters and made.reserve():
-        return made
-    made.close()
-    return None
+    return _reserved({place: key_filter(arrays, *bytes_max) for place, arrays in zip(places, values, strict=True)})
 
 
 def together(parts: Sequence[RuntimeFilters]) -> RuntimeFilters | None:
     """Return filters of all parts of a build side, to be closed; None: there are none."""
-    keys = set.intersection(*(set(part.filters) for part in parts))
+    places = set.intersection(*(set(part.filters) for part in parts))
     bytes_max = _bytes_max()
-    whole = {key: merged([part.filters[key] for part in parts], *bytes_max) for key in keys}
-    made = RuntimeFilters({key: found for key, found in whole.items() if found is not None})
+    return _reserved({place: merged([part.filters[place] for part in parts], *bytes_max) for place in places})
+
+
+def beside(own: RuntimeFilters | None, passed: RuntimeFilters | None) -> RuntimeFilters | None:
+    """Return the filters of several joins, whose memory is theirs; None: there are none."""
+    if own is None or passed is None:
+        return own or passed
+    return RuntimeFilters({**own.filters, **passed.filters})
+
+
+def filters_of_consumers(context: TaskContext) -> tuple[RuntimeFilters | None, Sequence[RuntimeFilter]]:
+    """Wait for the filters of those that a task's rows are sent to, where these are in this process and have some.
+
+    Returns: the filters, to be closed, and what they are for; None: there are none.
+    """
+    for partition in context.descriptor.partitions:
+        if partition.filters:
+            context.waits_for = "the build side of the join that it sends rows to"
+            began = perf_counter_ns()
+            parts = context.services.filter_registry.wait(
+                partition.id, partition.subpartition_count, context.check_cancelled
+            )
+            context.filter_wait_ns += perf_counter_ns() - began
+            context.waits_for = ""
+            return None if parts is None else together(parts), partition.filters
+    return None, ()
+
+
+def _reserved(filters: Mapping[_Place, KeyFilter | None]) -> RuntimeFilters | None:
+    """Return the filters that there are, with their memory; None where there is none."""
+    made = RuntimeFilters({place: found for place, found in filters.items() if found is not None})
     if made.filters and made.reserve():
         return made
     made.close()

@@ -1,7 +1,7 @@
 """Lineage of column statistics, heavy keys above all, from a source to a join.
 
     projected   kept under the new name; through a cast heavy keys whose text is a value of the new type too; of a
-                computed column what was sampled for its expression
+                computed column what was sampled for its expression, else no more values than the one column it is of
     carried     expressions that are yet to be computed, in terms of a projection's output
     filtered    kept; column = constant leaves that key alone, column != constant all but that key; parts over one
                 column leave their share of its values
@@ -34,6 +34,7 @@ from engine.graph.expression import (
     conjuncts,
     with_children,
 )
+from engine.graph.function_table import is_deterministic
 from engine.graph.plan import Join
 from engine.graph.said_operators import JoinType
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
@@ -71,7 +72,22 @@ def projected(
                 found[named.name] = _cast(columns[name], type_text)
             case Literal():
                 found[named.name] = ColumnStatistics(distinct_count=1.0)
+            case expression:
+                of_one = _computed_of_one(expression, columns)
+                if of_one is not None:
+                    found[named.name] = of_one
     return found
+
+
+def _computed_of_one(expression: Expression, columns: Columns) -> ColumnStatistics | None:
+    """Return the statistics of what is computed of one column: it has at most as many values as that, and null."""
+    names = set(columns_of(expression))
+    known = columns.get(names.pop()) if len(names) == 1 else None
+    if known is None or known.distinct_count is None or not is_deterministic(expression):
+        return None
+    return ColumnStatistics(
+        distinct_count=known.distinct_count, relation=known.relation, relation_rows=known.relation_rows
+    )
 
 
 def carried(expressions: Iterable[NamedExpression], computed: Computed) -> Computed:

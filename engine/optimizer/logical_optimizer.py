@@ -2,10 +2,10 @@
 
     Plan ─► settle_partitions ─► paged_sorts ─► disjunctions ─► [filters]* ─► shared_totals ─► totals_of_parts ─►
             shared_groups ─► [[constant_filters, join_conditions, combine_filters, filter_pushdown, limit_pushdown,
-            sort_elimination, combine_projects, shared_scans]*, outer_joins, equal_keys, shared_joins, semi_join_pullup,
-            semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─► early_columns ─►
-            running_groups ─► aggregate_pushdown ─► joins_of_sets ─► projection_pruning ─► combine_projects ─►
-            window_top ─► Plan
+            sort_elimination, combine_projects, shared_filters, shared_scans]*, outer_joins, equal_keys, shared_joins,
+            semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─►
+            early_columns ─► running_groups ─► conditional_sums ─► aggregate_pushdown ─► joins_of_sets ─►
+            projection_pruning ─► combine_projects ─► window_top ─► Plan
 
 The lists are the order. Each round moves limits by one node, so rounds are bounded by the depth of the plan; ROUNDS_MAX
 only guards against two rules that undo each other. Joins are ordered when every filter stands where it stays, since
@@ -64,6 +64,7 @@ REPEATED_RULES = (
     Rule("limit_pushdown", (Limit,)),
     Rule("sort_elimination", (Sort,)),
     Rule("combine_projects", (Project,)),
+    Rule("shared_filters", (Filter,)),
     Rule("shared_scans"),
 )
 
@@ -86,6 +87,7 @@ _COARSER_GROUPS = Rule("coarser_groups", (Aggregate,))
 FINAL_RULES = (
     Rule("early_columns", (Join,)),
     Rule("running_groups", (Aggregate,)),
+    Rule("conditional_sums", (Aggregate,)),
     Rule("aggregate_pushdown", (Aggregate, Join, PartialAggregate)),
     Rule("joins_of_sets", (Join,)),
     Rule("projection_pruning"),

@@ -6,13 +6,14 @@
 
 A join that drops probe rows without match makes a filter of each key that its probe rows have from a column of a source
 as it was read. What lies between may drop and rename columns, drop rows, and group them by that column; it may be the
-probe side of another join, where no row of that one's build side comes out for itself: its result without the rows that
+probe side of other joins, where no row of their build sides comes out for itself: a result without the rows that
 have a key is that of its probe side without them. The column has the type of the key there, or it would be computed.
 Nothing passes numbers that are drawn for rows by their place.
 
 The source is read by the join's own task, or by the tasks that send the join its probe rows, PIPELINED: hashed by their
 key, in turn, or as they are. Then it waits for the build side (``operators.filter_registry``), where all of them run in
-one process.
+one process. Joins between pass filters on to the tasks that send them rows: of a fact table that is joined with one
+table after the other, only rows are read that all of them have a partner for.
 
 It pays where few rows are kept, and where there are enough rows to spare: KEPT_SHARE_MAX and SOURCE_ROWS_MIN. The share
 that is kept is that of the build side's different keys in all keys that there are, on the side that has more of them.
@@ -67,17 +68,20 @@ _SHIPPED: Final = (ShipStrategy.FORWARD, ShipStrategy.PARTITION_HASH, ShipStrate
 
 
 class _Place(NamedTuple):
-    """A column of a source."""
+    """A column of a source, and the joins between, which pass filters on to it."""
 
     source: int
     column: str
+    joins: tuple[int, ...]
 
 
 def with_runtime_filters(nodes: Sequence[PhysicalNode]) -> tuple[PhysicalNode, ...]:
     """Return the nodes with filters in the joins that make them and in the sources that apply them."""
     readers = Counter(channel.source for node in nodes for channel in node.inputs)
+    #: filters by the number of the join that makes them, of the source that applies them, and of joins between
     made: dict[int, list[RuntimeFilter]] = {}
     applied: dict[int, list[RuntimeFilter]] = {}
+    passed: dict[int, list[RuntimeFilter]] = {}
     for node in nodes:
         for key, place in _keys_of_sources(nodes, readers, node):
             rows_max = _rows_max(nodes, node, key, place)
@@ -85,14 +89,23 @@ def with_runtime_filters(nodes: Sequence[PhysicalNode]) -> tuple[PhysicalNode, .
                 found = RuntimeFilter(node.id, node.descriptor.name, key, place.column, rows_max)
                 made.setdefault(node.id, []).append(found)
                 applied.setdefault(place.source, []).append(found)
-    return tuple(_with_filters(node, [*made.get(node.id, ()), *applied.get(node.id, ())]) for node in nodes)
+                for join in place.joins:
+                    passed.setdefault(join, []).append(found)
+    return tuple(
+        _with_filters(node, [*made.get(node.id, ()), *applied.get(node.id, ())], passed.get(node.id, ()))
+        for node in nodes
+    )
 
 
-def _with_filters(node: PhysicalNode, filters: Sequence[RuntimeFilter]) -> PhysicalNode:
+def _with_filters(
+    node: PhysicalNode, filters: Sequence[RuntimeFilter], passed: Sequence[RuntimeFilter]
+) -> PhysicalNode:
     operator = node.descriptor.operator
-    if not filters or not isinstance(operator, HashJoinOperator | SourceOperator):
-        return node
-    return node.with_operator(msgspec.structs.replace(operator, filters=tuple(filters)))
+    if filters and isinstance(operator, HashJoinOperator | SourceOperator):
+        operator = msgspec.structs.replace(operator, filters=tuple(filters))
+    if passed and isinstance(operator, HashJoinOperator):
+        operator = msgspec.structs.replace(operator, passes=tuple(passed))
+    return node if operator is node.descriptor.operator else node.with_operator(operator)
 
 
 def _keys_of_sources(
@@ -113,23 +126,24 @@ def _keys_of_sources(
 
 def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, name: str) -> _Place | None:
     """Return the source of a channel's column, if all of it is read for this channel alone."""
-    if not channel.is_pipelined or channel.ship_strategy not in _SHIPPED or readers[channel.source] != 1:
-        return None
-    found = _made_of(nodes, readers, nodes[channel.source], name)
-    if found is None:
-        return None
-    node, name = found
-    operator = node.descriptor.operator
-    if isinstance(operator, HashJoinOperator):
-        own_name = _probe_column(operator, node, name)
-        below = [each for each in node.inputs if each.input_index != operator.first_input]
-        if own_name is None or len(below) != 1 or not _is_beside(nodes, readers, below[0], node):
-            return None
-        found = _made_of(nodes, readers, nodes[below[0].source], own_name)
+    joins: list[int] = []
+    while channel.is_pipelined and channel.ship_strategy in _SHIPPED and readers[channel.source] == 1:
+        found = _made_of(nodes, readers, nodes[channel.source], name)
         if found is None:
             return None
-        node, name = found
-    return _Place(node.id, name) if isinstance(node.descriptor.operator, SourceOperator) else None
+        node, made_of = found
+        operator = node.descriptor.operator
+        if isinstance(operator, SourceOperator):
+            return _Place(node.id, made_of, tuple(joins))
+        own_name = _probe_column(operator, node, made_of) if isinstance(operator, HashJoinOperator) else None
+        if own_name is None or not isinstance(operator, HashJoinOperator):
+            return None
+        below = [each for each in node.inputs if each.input_index != operator.first_input]
+        if len(below) != 1:
+            return None
+        joins.append(node.id)
+        (channel,), name = below, own_name
+    return None
 
 
 def _made_of(

@@ -4,7 +4,7 @@
 
 Floats and quotients have infinities; integers overflow, which are added up in 64 bits, and decimals that need more than
 38 digits (``engine.expressions.decimal_widths``; 76 where one has more already). Columns of integers of up to 32 bits
-may be added: there are not so many rows.
+may be added: there are not so many rows. So may what is computed of them in 64 bits, and stays far below their limit.
 
 Held by: tests/optimizer/test_aggregate_pushdown.py
 """
@@ -29,6 +29,9 @@ _NUMBER: Final = re.compile(r"-?(\d+)\.?(\d*)")
 _DIGITS_MAX: Final = 38
 _WIDE_DIGITS_MAX: Final = 76
 _DIGITS_OF_ROWS: Final = 12
+#: digits of which 64 bits have all numbers
+_DIGITS_OF_INTEGERS: Final = 18
+_COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
 class _Digits(NamedTuple):
@@ -53,7 +56,10 @@ def is_safe_call(call: AggregateCall, argument_type: str, schema: PlanSchema) ->
     if decimal is not None:
         widest = _WIDE_DIGITS_MAX if argument_type.startswith("decimal256") else _DIGITS_MAX
         return int(decimal[1]) + _DIGITS_OF_ROWS <= widest
-    return argument_type in (*_FLOATS, *_SMALL_INTEGERS) or _is_small(call.argument, schema)
+    if argument_type in (*_FLOATS, *_SMALL_INTEGERS) or _is_small(call.argument, schema):
+        return True
+    digits = _digits(call.argument, schema) if argument_type in _INTEGERS else None
+    return digits is not None and digits != _FLOAT and digits.whole + _DIGITS_OF_ROWS <= _DIGITS_OF_INTEGERS
 
 
 def _is_small(expression: Expression, schema: PlanSchema) -> bool:
@@ -84,7 +90,7 @@ def _digits(expression: Expression, schema: PlanSchema) -> _Digits | None:
         case Call(function="add" | "subtract" | "multiply", arguments=(left, right)):
             return _digits_of_both(expression, left, right, schema)
         case Case(branches=branches, otherwise=otherwise):
-            if otherwise is None or not all(cannot_raise(condition, schema) for condition, _ in branches):
+            if otherwise is None or not all(_is_safe_condition(condition, schema) for condition, _ in branches):
                 return None
             parts = [_digits(each, schema) for each in (*(then for _, then in branches), otherwise)]
             known = [part for part in parts if part is not None]
@@ -97,13 +103,27 @@ def _digits(expression: Expression, schema: PlanSchema) -> _Digits | None:
 
 def _digits_of_both(call: Call, left: Expression, right: Expression, schema: PlanSchema) -> _Digits | None:
     one, other = _digits(left, schema), _digits(right, schema)
-    if one is None or other is None or (_is_integer(left, schema) and _is_integer(right, schema)):
+    if one is None or other is None:
         return None
     if _FLOAT in (one, other):
         return _FLOAT
-    if call.function == "multiply":
-        return _within(one.whole + other.whole + 1, one.scale + other.scale, (one, other))
-    return _within(max(one.whole, other.whole) + 1, max(one.scale, other.scale), (one, other))
+    is_product = call.function == "multiply"
+    whole = one.whole + other.whole + 1 if is_product else max(one.whole, other.whole) + 1
+    if _is_integer(left, schema) and _is_integer(right, schema):
+        return _Digits(whole) if whole <= _DIGITS_OF_INTEGERS else None
+    return _within(whole, one.scale + other.scale if is_product else max(one.scale, other.scale), (one, other))
+
+
+def _is_safe_condition(condition: Expression, schema: PlanSchema) -> bool:
+    """Whether a condition has a value for every row, as comparisons of integers that are computed have."""
+    match condition:
+        case Call(function="and" | "or" | "not", arguments=arguments):
+            return all(_is_safe_condition(each, schema) for each in arguments)
+        case Call(function=function, arguments=arguments) if function in _COMPARISONS:
+            digits = [_digits(each, schema) if _is_integer(each, schema) else None for each in arguments]
+            if all(each is not None and each.whole <= _DIGITS_OF_INTEGERS for each in digits):
+                return True
+    return cannot_raise(condition, schema)
 
 
 def _is_integer(expression: Expression, schema: PlanSchema) -> bool:
@@ -114,6 +134,8 @@ def _is_integer(expression: Expression, schema: PlanSchema) -> bool:
             return isinstance(value, int)
         case Cast(type_text=type_text):
             return type_text in _INTEGERS
+        case Call(function="add" | "subtract" | "multiply", arguments=(left, right)):
+            return _is_integer(left, schema) and _is_integer(right, schema)
         case _:
             return False
 

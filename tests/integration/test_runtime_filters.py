@@ -189,6 +189,22 @@ def test_a_filter_reaches_the_source_behind_another_joins_probe_side(open_enviro
     )
 
 
+@pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_joins_pass_filters_of_others_on_to_the_source(env, tmp_path, hint):
+    rows = range(6000)
+    facts = pa.table({"a": [row % 10 for row in rows], "b": [row % 7 for row in rows], "c": rows, "n": rows})
+    pq.write_table(facts, tmp_path / "facts.parquet", row_group_size=GROUP_ROWS)
+    data = env.read_parquet(tmp_path / "facts.parquet")
+    kept = {"a": range(0, 10, 2), "b": range(3), "c": range(1500, 2600)}
+    for name, keys in kept.items():
+        data = data.join(env.from_arrow(pa.table({f"of_{name}": keys})), left_on=name, right_on=f"of_{name}", hint=hint)
+    text = data.explain()
+    is_stored = "execution mode BATCH" in text and hint is JoinHint.REPARTITION_HASH_SECOND
+    assert all(f"run-time filter on {name}" in text for name in kept) is not is_stored
+    found = data.to_arrow()["n"].to_pylist()
+    assert sorted(found) == [row for row in kept["c"] if row % 10 in kept["a"] and row % 7 in kept["b"]]
+
+
 @pytest.mark.parametrize("how", ["inner", "semi"])
 @pytest.mark.parametrize("place", ["make_filters", "_probe_with"])
 def test_another_attempt_filters_by_its_own_build_side(open_environment, tmp_path, monkeypatch, how, place):

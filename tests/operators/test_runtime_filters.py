@@ -62,10 +62,10 @@ def test_a_source_has_the_tests_of_the_filters_that_there_are(join, budget):
 def test_one_for_few_build_rows_is_not_made_of_more(join, budget):
     few = RuntimeFilter(3, "join", 0, "n", rows_max=join.build_rows - 1)
     made = make_filters(join, [few, ON_TEXT])
-    assert list(made.filters) == [1]
+    assert list(made.filters) == [(3, 1)]
     made.close()
     made = make_filters(join, [RuntimeFilter(3, "join", 0, "n", rows_max=join.build_rows)])
-    assert list(made.filters) == [0]
+    assert list(made.filters) == [(3, 0)]
     made.close()
 
 

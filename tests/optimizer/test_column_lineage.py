@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from engine.graph.expression import Call, Cast, ColumnRef, Expression, Literal, NamedExpression
@@ -44,8 +45,15 @@ def test_a_renamed_column_keeps_everything() -> None:
     assert column_lineage.projected([NamedExpression("new", K)], COLUMNS) == {"new": HEAVY}
 
 
-def test_a_computed_column_has_nothing() -> None:
-    assert column_lineage.projected([NamedExpression("new", compared("add", K, literal(1)))], COLUMNS) == {}
+def test_a_computed_column_has_at_most_as_many_values_as_the_one_that_it_is_of() -> None:
+    known = {"k": msgspec.structs.replace(HEAVY, distinct_count=7.0, relation=3, relation_rows=90.0)}
+
+    def found(*arguments: Expression) -> dict[str, ColumnStatistics]:
+        return column_lineage.projected([NamedExpression("new", compared("add", *arguments))], known)
+
+    assert found(K, literal(1)) == {"new": ColumnStatistics(distinct_count=7.0, relation=3, relation_rows=90.0)}
+    assert found(K, Call("rand", (), {"seed": 1})) == {}
+    assert found(K, ColumnRef("other")) == {}
 
 
 @pytest.mark.parametrize("type_text", ["int64", "double", "decimal128(20, 0)", "large_string"])

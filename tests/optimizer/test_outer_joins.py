@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from engine.graph.plan import Join, Plan
+from engine.graph.plan_schema import PlanSchema
 from engine.graph.said_operators import JoinType
 from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
@@ -135,3 +137,45 @@ def test_the_one_key_column_of_both_sides_has_the_values_of_either(how):
     builder.sink(builder.join(below, third, how=INNER, left_on="x", right_on="z"))
     joins = [node.operator for node in rewrite(builder.plan()).nodes if isinstance(node.operator, Join)]
     assert how in [join.how for join in joins]
+
+
+def columns_of_plan(plan: Plan) -> list[str]:
+    """Return the columns that the sink of a plan takes, in order."""
+    return rewrite(plan).nodes[-1].schema.names
+
+
+@pytest.mark.parametrize(
+    ("predicate", "narrowed"),
+    [
+        (call("is_null", "y"), ANTI),
+        (call("and", call("is_null", "y"), call("less", "a", lit(5))), ANTI),
+        (call("and", call("is_null", "y"), call("is_null", "a")), ANTI),
+        (call("is_null", "b"), JoinType.LEFT),  # of a row with a match it may be null, too
+        (call("or", call("is_null", "y"), call("less", "a", lit(5))), JoinType.LEFT),
+        (call("is_null", "x"), JoinType.LEFT),
+        (call("is_null", call("add", "y", lit(1))), JoinType.LEFT),
+    ],
+)
+def test_a_left_join_that_leaves_rows_without_a_match_alone_is_an_anti_join(predicate, narrowed):
+    builder, below = outer(JoinType.LEFT)
+    builder.sink(builder.project(builder.filter(below, predicate), "a", "x"))
+    assert kinds(builder.plan()) == [narrowed]
+
+
+def test_a_column_of_the_right_that_is_never_null_tells_rows_without_a_match():
+    right = PlanSchema(tuple(msgspec.structs.replace(each, nullable=False) for each in RIGHT.columns))
+    builder = Builder()
+    left, other = builder.source(LEFT, path="left"), builder.source(right, path="right")
+    below = builder.join(left, other, how=JoinType.LEFT, left_on="x", right_on="y")
+    builder.sink(builder.project(builder.filter(below, call("is_null", "b")), "a"))
+    assert kinds(builder.plan()) == [ANTI]
+
+
+def test_the_columns_of_the_right_that_are_asked_for_keep_the_left_join():
+    builder, below = outer(JoinType.LEFT)
+    builder.sink(builder.filter(below, call("is_null", "y")))
+    assert kinds(builder.plan()) == [JoinType.LEFT]
+    builder, below = outer(JoinType.LEFT)
+    builder.sink(builder.project(builder.filter(below, call("is_null", "y")), "a", "y"))
+    assert kinds(builder.plan()) == [ANTI]
+    assert columns_of_plan(builder.plan()) == ("a", "y")

@@ -98,6 +98,20 @@ def test_the_probe_side_of_another_join_is_filtered_through_what_lies_between(hi
     assert ("k", 0) in filters(builder)
 
 
+def test_joins_between_pass_filters_on():
+    builder = Builder()
+    data = facts(builder)
+    for number in range(4):
+        other = builder.source(schema(**{f"d{number}": "int64"}), 900, path=f"other{number}.parquet")
+        data = builder.join(data, other, hint=BROADCAST_SECOND, left_on="k", right_on=f"d{number}")
+    builder.sink(data)
+    assert [column for column, _ in filters(builder)] == ["k"] * 4
+    nodes = optimize(builder.plan(), OptimizerSettings(parallelism=2)).nodes
+    joins = [node.descriptor.operator for node in nodes if isinstance(node.descriptor.operator, HashJoinOperator)]
+    behind = [[own for join in joins[place + 1 :] for own in join.filters] for place in range(len(joins))]
+    assert [list(join.passes) for join in joins] == behind
+
+
 def test_numbers_that_are_drawn_for_rows_of_another_join_are_those_of_all_its_rows():
     builder = Builder()
     other = builder.source(schema(c="int64", f="int64"), 900, path="other.parquet")

@@ -9,6 +9,7 @@ expression sees a row that it would not have seen before, unless it cannot raise
     coarser_groups.py       groups by fewer keys are made of groups by more
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
+    conditional_sums.py     values of one side of a join are added up before it, conditions of the other come after
     constant_filters.py     parts of filters that are always true go, and what never has a row
     disjunctions.py         common parts of an OR's branches stand alone, and what it says of one table
     early_columns.py        what is computed of one side of a join is computed before it, where it has fewer rows
@@ -24,6 +25,7 @@ expression sees a row that it would not have seen before, unless it cannot raise
     running_groups.py       aggregates of all rows before or behind a row are running ones, no pairs
     semi_join_pushdown.py   semi and anti joins move below inner joins that leave no fewer rows
     semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins
+    shared_filters.py       what all uses of a result ask of its rows is asked once
     shared_groups.py        aggregates that are equal, or differ in what a key may be, are computed at once
     shared_joins.py         joins that are asked for few rows are done by each of their uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows

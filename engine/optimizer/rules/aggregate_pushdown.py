@@ -18,7 +18,7 @@ Held by: tests/optimizer/test_aggregate_pushdown.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -55,7 +55,7 @@ _ENCODED = ("dictionary", "run_end", "string_view", "binary_view")
 _FLOATS = ("halffloat", "float", "double")
 
 
-class _Above(NamedTuple):
+class Above(NamedTuple):
     """An aggregate over a join: its keys and calls in terms of the join's columns."""
 
     aggregate: PlanNode
@@ -94,13 +94,14 @@ def _pushed(plan: LogicalPlan, node: PlanNode) -> PlanNode | None:
     """Put a first phase below the join under an aggregate; return it, None where that does not pay."""
     if not isinstance(node.operator, Aggregate | PartialAggregate) or node.operator.of_states:
         return None
-    above = _above(plan, node)
+    above = above_join(plan, node)
     if above is None:
         return None
     return next((added for side in _sides(above.join) if (added := _push(plan, above, side)) is not None), None)
 
 
-def _above(plan: LogicalPlan, node: PlanNode) -> _Above | None:
+def above_join(plan: LogicalPlan, node: PlanNode) -> Above | None:
+    """Return an aggregate in terms of the join that it reads through projections; None where there is none."""
     aggregate = node.operator
     assert isinstance(aggregate, Aggregate | PartialAggregate)
     if any(call.function in ORDER_DEPENDENT_AGGREGATES for call in aggregate.calls):
@@ -115,7 +116,7 @@ def _above(plan: LogicalPlan, node: PlanNode) -> _Above | None:
         calls = tuple(_in_terms_of(columns, call) for call in calls)
         below = plan.node(below.inputs[0])
     is_sole = len(consumers[below.id]) == 1 and below.parallelism is None
-    return _Above(node, keys, calls, below) if is_sole and isinstance(below.operator, Join) else None
+    return Above(node, keys, calls, below) if is_sole and isinstance(below.operator, Join) else None
 
 
 def _in_terms_of(columns: Mapping[str, Expression], call: AggregateCall) -> AggregateCall:
@@ -135,7 +136,7 @@ def _sides(node: PlanNode) -> tuple[int, ...]:
     return (1,) if join.how is JoinType.RIGHT and not join.coalesce_keys else ()
 
 
-def _push(plan: LogicalPlan, above: _Above, side: int) -> PlanNode | None:
+def _push(plan: LogicalPlan, above: Above, side: int) -> PlanNode | None:
     """Put states below one side of a join and return them, None where they may not be there, or do not pay."""
     join = above.join.operator
     assert isinstance(join, Join)
@@ -149,8 +150,7 @@ def _push(plan: LogicalPlan, above: _Above, side: int) -> PlanNode | None:
     names = {*(join.right_keys if side == 1 else join.left_keys), *(looked_at & own)}
     keys = tuple(name for name in source.schema.names if name in names)
     columns = source.schema.select(keys).columns
-    plain = {expression.name for expression in above.keys.values() if isinstance(expression, ColumnRef)}
-    if not all(map(_is_plain_key, columns)) or any(c.type_text in _FLOATS and c.name not in plain for c in columns):
+    if not are_state_keys(above, columns):
         return None
     types = _argument_columns(above.aggregate)
     if not all(
@@ -159,7 +159,7 @@ def _push(plan: LogicalPlan, above: _Above, side: int) -> PlanNode | None:
     ):
         return None
     states = _state_columns(above.aggregate)
-    if not _pays(plan, above, source, keys, tuple(types.values()), states):
+    if not pays(plan, above, source, keys, tuple(types.values()), states):
         return None
     return _build(plan, above, side, PlanSchema((*columns, *types.values())), PlanSchema((*columns, *states)))
 
@@ -189,14 +189,21 @@ def _state_columns(node: PlanNode) -> tuple[ColumnInfo, ...]:
     return tuple(column for column in schema.columns if column.name not in aggregate.keys)
 
 
-def _pays(
+def are_state_keys(above: Above, columns: Sequence[ColumnInfo]) -> bool:
+    """Whether columns below a join may be keys of states: equal values of them are alike to all that is above."""
+    plain = {expression.name for expression in above.keys.values() if isinstance(expression, ColumnRef)}
+    return all(_is_plain_key(each) and (each.type_text not in _FLOATS or each.name in plain) for each in columns)
+
+
+def pays(
     plan: LogicalPlan,
-    above: _Above,
+    above: Above,
     source: PlanNode,
     keys: tuple[str, ...],
     arguments: tuple[ColumnInfo, ...],
     states: tuple[ColumnInfo, ...],
 ) -> bool:
+    """Whether far fewer bytes are touched if rows of a join's side are grouped before it."""
     known: dict[int, Estimates] = {}
     joined, rows = estimate_below(plan, above.join, known), estimate_below(plan, source, known)
     counts = [rows.distinct(key) for key in keys]
@@ -214,7 +221,7 @@ def _pays(
     return after < WORTHWHILE * before
 
 
-def _build(plan: LogicalPlan, above: _Above, side: int, arguments: PlanSchema, states: PlanSchema) -> PlanNode:
+def _build(plan: LogicalPlan, above: Above, side: int, arguments: PlanSchema, states: PlanSchema) -> PlanNode:
     """Put the first phase below a join and return it; the aggregate merges what comes out of the join."""
     join, node = above.join.operator, above.aggregate
     assert isinstance(join, Join)
@@ -242,7 +249,7 @@ def _build(plan: LogicalPlan, above: _Above, side: int, arguments: PlanSchema, s
 
 
 def _merges(plan: LogicalPlan, states: PlanNode) -> bool:
-    """Whether a first phase of states makes fewer of them; where it does not, the groups above merge them anyway."""
+    """Whether a first phase of states makes fewer of many; where it does not, the groups above merge them anyway."""
     known: dict[int, Estimates] = {}
     before = estimate_below(plan, plan.node(states.inputs[0]), known).rows
-    return estimate_below(plan, states, known).rows < MERGED_SHARE * before
+    return before >= ROWS_MIN and estimate_below(plan, states, known).rows < MERGED_SHARE * before

@@ -3,8 +3,13 @@
     (a left join b on x = y) join c on b.z = c.z    ->  (a join b on x = y) join c on b.z = c.z
     filter(b.z > 5, a left join b)                  ->  filter(b.z > 5, a join b)
     filter(a.z > 5, a full join b)                  ->  filter(a.z > 5, a left join b)
+    filter(b.y is null, a left join b on x = y)     ->  a anti join b on x = y
 
 An inner join reads the side with fewer rows first and filters the other one by it, and goes where it costs least.
+
+A left join of which only rows without a match are kept is an anti join, which carries no column of the right: that is
+what a filter leaves that asks for nulls of the right key, or of a column that has none. The right columns above it are
+null, so none but keys may be used.
 
 A null in a column drops its row where that is the key of a join that returns no such row, or stands in a comparison
 that a filter asks for, as it is, in a sum, or with a constant in its place for which the comparison is not true:
@@ -23,11 +28,22 @@ from typing import Final
 
 import msgspec
 
-from engine.graph.expression import Call, Cast, ColumnRef, Expression, Literal, conjuncts, with_children
+from engine.graph.expression import (
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    NamedExpression,
+    conjunction,
+    conjuncts,
+    with_children,
+)
 from engine.graph.plan import Aggregate, Filter, Join, PlanNode, Project, Sort, Union
 from engine.graph.said_operators import JoinType
-from engine.optimizer.expression_rewriting import mapping_of, truth_of_constants
+from engine.optimizer.expression_rewriting import column_projection, mapping_of, truth_of_constants
 from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.rules.projection_pruning import used_columns
 
 #: joins that drop rows of the left, or of the right, whose key is null
 _DROPS_LEFT: Final = frozenset({JoinType.INNER, JoinType.RIGHT, JoinType.SEMI})
@@ -49,6 +65,7 @@ def apply(plan: LogicalPlan) -> None:
         node = plan.node(listed.id)
         for source, name in _dropping(node):
             _follow(plan, source, name)
+        _keep_unmatched(plan, plan.node(listed.id))
 
 
 _OUTER: Final = frozenset({*_WITHOUT_LEFT, *_WITHOUT_RIGHT})
@@ -91,6 +108,43 @@ def _strict_columns(expression: Expression) -> list[str]:
         case Call(function=function, arguments=arguments) if function in _STRICT:
             return [name for argument in arguments for name in _strict_columns(argument)]
     return []
+
+
+def _keep_unmatched(plan: LogicalPlan, node: PlanNode) -> None:
+    """Make the left join below a filter an anti join, where no row with a match passes the filter."""
+    if not isinstance(node.operator, Filter) or len(plan.consumers()[node.inputs[0]]) > 1:
+        return
+    below = plan.node(node.inputs[0])
+    join, parts = below.operator, conjuncts(node.operator.predicate)
+    if not isinstance(join, Join) or join.how is not JoinType.LEFT or not join.left_keys:
+        return
+    left, right = (plan.node(source).schema for source in below.inputs)
+    asked = [
+        part.arguments[0].name
+        for part in parts
+        if isinstance(part, Call) and part.function == "is_null" and isinstance(part.arguments[0], ColumnRef)
+    ]
+    added = [column for column in below.schema.columns if column.name not in left.names]
+    never_null = {*join.right_keys, *(column.name for column in right.columns if not column.nullable)}
+    tests = [name for name in asked if name in never_null and any(name == column.name for column in added)]
+    if not tests or used_columns(plan)[node.id].intersection(column.name for column in added) - set(join.right_keys):
+        return
+    anti = msgspec.structs.replace(join, how=JoinType.ANTI, coalesce_keys=False)
+    kept = plan.replace(below, operator=anti, schema=left)
+    key_of = dict(zip(join.right_keys, join.left_keys, strict=True))
+    nulls = []
+    for column in added:
+        key = ColumnRef(key_of.get(column.name, join.left_keys[0]))
+        null: Expression = Call("nullif", (key, key))
+        null = null if column.name in key_of else Cast(null, column.ipc, column.type_text)
+        nulls.append(NamedExpression(column.name, null))
+    project = Project((*column_projection(left.names), *nulls))
+    rest = [part for part in parts if not any(part == Call("is_null", (ColumnRef(name),)) for name in tests)]
+    if rest:
+        kept = plan.insert(project, (kept.id,), node.schema, node)
+        plan.replace(node, operator=Filter(conjunction(rest)), inputs=(kept.id,))
+    else:
+        plan.replace(node, operator=project)
 
 
 def _follow(plan: LogicalPlan, start: int, column: str) -> None:

@@ -27,6 +27,7 @@
     split_queues.py     splits of a source, which its subtasks in a process take from each other
     scan_threads.py     a source that several threads read for one task, in the order of its splits
     runtime_filters.py filters of sources, made of a join's build side; filter_registry: for those in other tasks
+    awaited_filters.py those that a task waits for before it reads its first row
     sort_merge_driver.py   the head of a sort-merge join
     partitioned_asof_driver.py   the head of an as-of join by keys, partition by partition
     pair_conditions.py a join's condition, as a predicate over pairs of rows

@@ -29,8 +29,8 @@ from engine.formats.source_reader import (
     reads_states,
 )
 from engine.graph.operator_descriptor import SourceOperator
+from engine.operators.awaited_filters import filters_of_consumers
 from engine.operators.operator import Output, RowsOutput, TaskContext
-from engine.operators.runtime_filters import filters_of_consumers
 from engine.operators.scan_threads import ApartReader, ScanThreads
 from engine.operators.source_pacing import paced, share_of
 from engine.records.adaptive_key_filter import mask_of

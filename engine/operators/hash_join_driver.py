@@ -27,11 +27,12 @@ from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build
 from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.spill_router import SpillRouter
+from engine.operators.awaited_filters import filters_of_consumers
 from engine.operators.chained_source import ChainedSource
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
-from engine.operators.runtime_filters import RuntimeFilters, beside, filters_of_consumers, make_filters
+from engine.operators.runtime_filters import RuntimeFilters, beside, make_filters
 from engine.operators.task_inputs import TaskInput, is_remote
 from engine.records.bounded_batches import SmallBatches
 

@@ -16,7 +16,6 @@ Held by: tests/operators/test_runtime_filters.py
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from engine.memory.budget import Kind, process_budget
@@ -26,7 +25,6 @@ from engine.records.key_filter import KeyFilter, key_filter, merged
 if TYPE_CHECKING:
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.join.hash_join import HashJoin
-    from engine.operators.operator import TaskContext
 
 KEYS_MAX: Final = 2 << 20
 KEY_BYTES_MAX: Final = 32 << 20
@@ -85,24 +83,6 @@ def beside(own: RuntimeFilters | None, passed: RuntimeFilters | None) -> Runtime
     if own is None or passed is None:
         return own or passed
     return RuntimeFilters({**own.filters, **passed.filters})
-
-
-def filters_of_consumers(context: TaskContext) -> tuple[RuntimeFilters | None, Sequence[RuntimeFilter]]:
-    """Wait for the filters of those that a task's rows are sent to, where these are in this process and have some.
-
-    Returns: the filters, to be closed, and what they are for; None: there are none.
-    """
-    for partition in context.descriptor.partitions:
-        if partition.filters:
-            context.waits_for = "the build side of the join that it sends rows to"
-            began = perf_counter_ns()
-            parts = context.services.filter_registry.wait(
-                partition.id, partition.subpartition_count, context.check_cancelled
-            )
-            context.filter_wait_ns += perf_counter_ns() - began
-            context.waits_for = ""
-            return None if parts is None else together(parts), partition.filters
-    return None, ()
 
 
 def _reserved(filters: Mapping[_Place, KeyFilter | None]) -> RuntimeFilters | None:

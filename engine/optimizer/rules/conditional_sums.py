@@ -39,7 +39,7 @@ _NULL: Final = (None, "None")
 
 
 class _Taken(NamedTuple):
-    """What is taken of one column of a side, by the first call that asks for it."""
+    """A value taken of one column of a side: the function, and the place of the first call that asks for it."""
 
     function: str
     column: str
@@ -104,7 +104,7 @@ def _added_up(plan: LogicalPlan, above: Above, aggregate: Aggregate, side: int) 
 
 
 def _taken_of(above: Above, aggregate: Aggregate, own: PlanSchema) -> list[_Taken] | None:
-    """Return what all calls take of columns of a side, each once; None where one takes another thing."""
+    """Return the values that all calls take of columns of a side, each once; None where one takes another thing."""
     found: list[_Taken] = []
     for place, call in enumerate(above.calls):
         value = _value(call)

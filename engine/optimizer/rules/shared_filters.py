@@ -82,7 +82,7 @@ def _ask_once(plan: LogicalPlan, node: PlanNode, uses: Sequence[int]) -> None:
 
 
 def _parts(plan: LogicalPlan, node: PlanNode, use: int) -> list[_Part]:
-    """Return what filters above a result ask in one use, those below first."""
+    """Return the parts of the filters above a result in one use, those below first."""
     found: list[_Part] = []
     columns: dict[str, Expression] = {name: ColumnRef(name) for name in node.schema.names}
     raising: int | None = None

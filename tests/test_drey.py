@@ -12,6 +12,17 @@ import engine
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(engine.__file__).parent / "drey"
+#: modules that programs import beside the package itself: of errors, selectors and Spark, and those of new formats
+NAMES = [
+    "errors",
+    "examples.generate_instruments",
+    "formats.registry",
+    "formats.sink_format",
+    "formats.source_format",
+    "graph.source_spec",
+    "selectors",
+    "spark",
+]
 
 JOB = """
 import sys
@@ -67,9 +78,9 @@ def test_modules_run_as_programs(tmp_path):
 
 def test_readers_of_types_find_what_is_there():
     assert (FOLDER / "py.typed").is_file()
-    stubs = [path for path in sorted(FOLDER.rglob("*.pyi")) if path.stem != "__init__"]
+    stubs = [path for path in sorted(FOLDER.rglob("*.py")) if path.stem != "__init__"]
     names = [".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in stubs]
-    assert names == ["errors", "examples.generate_instruments", "selectors", "spark"]
+    assert names == NAMES
     for name, stub in zip(names, stubs, strict=True):
         assert import_module(f"drey.{name}") is import_module(f"engine.{name}")
         assert f"from engine.{name} import *" in stub.read_text()

@@ -7,7 +7,9 @@ An object has one home, whichever name a program has used: classes say ``engine.
 workers by that name, and ``drey.errors is engine.errors``.
 
 Installed under this name, in whichever environment Drey is installed; a checkout links it there (``bin/config.sh``).
-Readers of types find the same names here, and stubs of the modules that users import beside this file.
+Readers of types find the same names here, and those of modules that users import in files beside this one: errors,
+selectors, spark, and folders of examples, formats and graph. They are sources and no stubs, since editors warn of a
+stub without a source; nothing runs them.
 
 Held by: tests/test_drey.py
 """
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING
 import engine
 
 if TYPE_CHECKING:
-    from engine import *  # noqa: F403 - what readers of types see
+    from engine import *
     from engine import __version__ as __version__
 
 _NAME = "drey."

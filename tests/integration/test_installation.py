@@ -93,7 +93,12 @@ def test_the_wheel_has_the_packages_and_what_lies_beside_them_in_a_checkout(dist
         metadata = message_from_bytes(archive.read(next(name for name in names if name.endswith("/METADATA"))))
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == {"drey", "engine", "ha", "pyspark_drey"}
-    assert {"drey/py.typed", "drey/spark.pyi", "drey/examples/generate_instruments.pyi"} <= set(names)
+    assert {
+        "drey/py.typed",
+        "drey/spark.py",
+        "drey/examples/generate_instruments.py",
+        "drey/formats/registry.py",
+    } <= set(names)
     assert not any(name.startswith("engine/drey/") for name in names)
     assert [name for name in names if name.endswith((".c", ".pyx", ".html", ".secret"))] == []
     natives = {name.partition(".")[0] for name in names if name.endswith(".so")}

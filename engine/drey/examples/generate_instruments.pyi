@@ -1,2 +1,0 @@
-# The types of ``drey.examples.generate_instruments``, which is ``engine.examples.generate_instruments``.
-from engine.examples.generate_instruments import *

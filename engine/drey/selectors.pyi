@@ -1,2 +1,0 @@
-# The types of ``drey.selectors``.
-from engine.selectors import *

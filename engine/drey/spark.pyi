@@ -1,2 +1,0 @@
-# The types of ``drey.spark``, which is ``engine.spark``.
-from engine.spark import *

@@ -36,6 +36,8 @@ from ha.zookeeper_record import encode_leader
 from ha.zookeeper_session import ZooKeeperSession, boot_time_s
 
 _log = logging.getLogger(__name__)
+#: reason of a leader that leaves by itself
+_LEFT = "it has left"
 _SEQUENCE_DIGITS = 10
 #: seconds until a failed publication of the record is tried again
 _PUBLISH_PAUSE_S = 0.2
@@ -227,13 +229,14 @@ class ZooKeeperElection:
         epoch, self._epoch = self._epoch, 0
         self._information, self._publish_again_s = None, 0.0
         if epoch and self._contender is not None:
-            _log.warning("revoked leadership under epoch %d: %s", epoch, reason)
+            level = logging.INFO if reason == _LEFT else logging.WARNING
+            _log.log(level, "revoked leadership under epoch %d: %s", epoch, reason)
             self._contender.revoke_leadership()
 
     def _end(self) -> None:
         """Leave; a node that another driver's session keeps would hold the line up."""
         path = self._path
-        self._line_up_again("it has left")
+        self._line_up_again(_LEFT)
         if path:
             self._session.ask(lambda client: client.delete_async(path), _ignore, _ignore)
 

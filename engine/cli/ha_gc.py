@@ -24,7 +24,7 @@ from engine.config.loader import Configuration, load_configuration
 from engine.config.options import HA_CONNECTION_TIMEOUT
 from engine.dispatcher.orphans import Orphan
 from engine.entrypoint.stored_garbage import StoredGarbage
-from engine.errors import EngineError
+from engine.errors import EngineError, ResourceError
 from engine.files.paths import local_path
 from engine.ids import JobId
 from engine.storage.store_client import use_store_settings
@@ -35,6 +35,11 @@ def collect_garbage(options: argparse.Namespace) -> int:
     configuration = load_configuration()
     garbage = StoredGarbage(configuration)
     found: list[tuple[Orphan, str]] = []
+    if garbage.folder is None and options.outputs:
+        raise ResourceError(
+            f"{', '.join(options.outputs)}: which jobs still write there is not known, since neither "
+            "high-availability.type nor .storageDir is set; call it with the configuration of a cluster that has one"
+        )
     if garbage.folder is None:
         _say("neither high-availability.type nor .storageDir is set: nothing is stored of jobs", options)
     else:
@@ -53,8 +58,9 @@ def collect_garbage(options: argparse.Namespace) -> int:
         print(json.dumps({"orphans": listed, "size_bytes": total}))
     elif garbage.folder is not None:
         _print_table(found)
-        text = f"{len(found)} orphans, {format_bytes(total)}, in" if found else "No orphans in"
-        print(f"{text} {garbage.folder}")
+        places = ", ".join(map(str, (garbage.folder, *options.outputs)))
+        count = "1 orphan" if len(found) == 1 else f"{len(found)} orphans"
+        print(f"{count}, {format_bytes(total)}, in {places}" if found else f"No orphans in {places}")
     return 1 if options.delete and any(state == "kept" for _, state in found) else 0
 
 

@@ -203,7 +203,11 @@ def _add_script_commands(jobs: _Actions) -> None:
     """Add the commands that run a script."""
     submitting = _add_action(jobs, "submit", "run a job and follow it to its end")
     submitting.add_argument(
-        "-d", "--detached", action="store_true", help="return as soon as the job is accepted (cluster)"
+        "-d",
+        "--detached",
+        action="store_true",
+        help="return as soon as the jobs that write outputs are accepted; rows that the script reads itself, with "
+        "collect and the like, are waited for (cluster)",
     )
     submitting.add_argument(
         "-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster); master's URL (spark)"

@@ -70,7 +70,9 @@ def flags_of_keys(value: Any, what: str, keys: Sequence[Expression]) -> list[boo
     """Return a flag for each key, given as one of all or as a list; SchemaError for what is none."""
     flags = list(value) if isinstance(value, list | tuple) else [value] * len(keys)
     if len(flags) != len(keys) or not all(isinstance(flag, bool) for flag in flags):
-        raise SchemaError(f"{what}={value!r}: a bool, or one for each of {', '.join(map(expression_text, keys))}")
+        hint = "; several keys are given as a list" if isinstance(value, str) else ""
+        names = ", ".join(map(expression_text, keys))
+        raise SchemaError(f"{what}={value!r}: a bool, or one for each of {names}{hint}")
     return flags
 
 

@@ -280,8 +280,8 @@ class StoredJobs:
                 file = self._files.store_decision(decision)
             except (OSError, StorageElsewhereError) as error:
                 raise ResourceError(
-                    f"what is the output of job {job_id} cannot be stored in {self._folder.path}: "
-                    f"{getattr(error, 'strerror', None) or error}"
+                    f"the output of job {job_id} is not published, since the decision on it cannot be stored in "
+                    f"{self._folder.path}: {getattr(error, 'strerror', None) or error}"
                 ) from error
             handle = self._handles.change(
                 job_id,

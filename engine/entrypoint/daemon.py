@@ -28,7 +28,7 @@ from engine.config.loader import Configuration, load_configuration
 from engine.entrypoint.logging_setup import log_configuration, set_up_logging
 from engine.entrypoint.parent_death import end_with_parent
 from engine.entrypoint.places import Places, find_places
-from engine.entrypoint.readiness import Readiness
+from engine.entrypoint.readiness import Readiness, WarningTeller
 from engine.errors import ConfigurationError, EngineError
 from engine.fault_points import arm
 from engine.memory.heap import settle_daemon
@@ -103,6 +103,7 @@ def run_daemon(
         _log.error("%s", error)
         readiness.failed(str(error))
         return EXIT_MISCONFIGURED
+    logging.getLogger(__package__).addHandler(WarningTeller(readiness))
     _log.info("starting %s, process %d", name, os.getpid())
     log_configuration(configuration)
     life = _Life(name, readiness, arguments.parent)

@@ -57,6 +57,12 @@ class StartOutcome:
     text: str
 
 
+def complain(text: str) -> None:
+    """Write what is wrong for the person at the terminal."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
 def say(text: str) -> None:
     """Write a line for the person at the terminal."""
     sys.stdout.write(text + "\n")
@@ -100,7 +106,10 @@ class Launch:
                     return StartOutcome(StartState.READY, text)
                 if word == "failed":
                     return self._failed(text)
-                waits_for = text
+                if word == "warning":
+                    complain(f"[WARN] {text}")
+                else:
+                    waits_for = text
             rest_s = deadline - time.monotonic()
             if rest_s <= 0:
                 return StartOutcome(StartState.WAITING, waits_for)

@@ -41,6 +41,7 @@ from engine.entrypoint.daemon_control import (
     StartOutcome,
     StartState,
     begin_start,
+    complain,
     daemon_command,
     enter,
     say,
@@ -78,7 +79,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         return _run_in(find_places(), what, verb, arguments)
     except (ConfigurationError, OSError) as error:
-        _complain(f"error: {error}")
+        complain(f"error: {error}")
         return 1
 
 
@@ -92,7 +93,7 @@ def _run_in(places: Places, what: str, verb: str, arguments: Sequence[str]) -> i
     os.environ.update(daemon_variables())
     # Stopping needs pid files only: whatever became of the configuration, what runs can be ended.
     if verb not in ("stop", "stop-all") and not make_conf(places):
-        _complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")
+        complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")
         return 1
     return _run(places, what, verb, arguments)
 
@@ -173,7 +174,7 @@ def _tell_of_memory(arguments: Sequence[str], count: int) -> None:
     with contextlib.suppress(ConfigurationError):  # the daemon reports what is wrong, in its log
         text = too_large_text(_configured(arguments), machine_bytes(), max(1, count))
         if text is not None:
-            _complain(f"[WARN] {text}")
+            complain(f"[WARN] {text}")
 
 
 def stop_cluster(places: Places) -> int:
@@ -189,7 +190,7 @@ def stop_cluster(places: Places) -> int:
     try:
         masters = dict.fromkeys(host for host, _ in _masters(places, ()))
     except ConfigurationError as error:
-        _complain(f"[WARN] the configuration cannot be read, so only what runs on this host is stopped now: {error}")
+        complain(f"[WARN] the configuration cannot be read, so only what runs on this host is stopped now: {error}")
         masters = dict.fromkeys(["localhost"])
     remote = [(host, _ssh(host, "jobmanager.sh", "stop-all", ())) for host in masters if host not in _LOCAL_NAMES]
     code = max([code, *(_relay(host, process) for host, process in remote)])
@@ -277,7 +278,7 @@ def stop_quorum(places: Places) -> int:
         quorum = read_quorum(places.conf / "zoo.cfg")
         hosts = dict.fromkeys(quorum.host(number) for number in quorum.servers)
     except (ConfigurationError, OSError) as error:
-        _complain(f"[WARN] only servers on this host are stopped: {error}")
+        complain(f"[WARN] only servers on this host are stopped: {error}")
         hosts = {}
     remote = [(host, _ssh(host, "zookeeper.sh", "stop-all", ())) for host in hosts if host not in _LOCAL_NAMES]
     code = stop_daemons(places, "zookeeper", all_of_them=True)
@@ -300,7 +301,7 @@ def _report(launches: list[Launch], *, is_cluster: bool) -> int:
         launch.close()
     if code and has_job_manager and is_cluster and running:
         names = ", ".join(f"jobmanager {launch.pid}" for launch in running)
-        _complain(
+        complain(
             f"Not all of the cluster runs, but {names} does, and goes on: taskmanager.sh start adds TaskManagers, "
             "stop-cluster.sh stops all of it"
         )
@@ -313,22 +314,17 @@ def _say_outcome(launch: Launch, outcome: StartOutcome, *, is_cluster: bool) -> 
         say(f"Started {name} at {outcome.text}")
         return 0
     if outcome.state is StartState.FAILED:
-        _complain(f"{name} did not start: {outcome.text}")
+        complain(f"{name} did not start: {outcome.text}")
         return 1
     if launch.daemon == "taskmanager":
         waits = f"runs, but has found no JobManager within {START_TIMEOUT_S:g} s and goes on looking"
     else:
         waits = f"is not ready after {START_TIMEOUT_S:g} s"
-    _complain(f"{name} {waits}: {outcome.text}; log: {launch.log_file}")
+    complain(f"{name} {waits}: {outcome.text}; log: {launch.log_file}")
     if launch.daemon == "jobmanager":
         launch.end()
         return 1
     return 1 if is_cluster else 0
-
-
-def _complain(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
 
 
 def _ssh(host: str, script: str, verb: str, arguments: Sequence[str]) -> subprocess.Popen[str]:
@@ -353,12 +349,12 @@ def _relay(host: str, process: subprocess.Popen[str]) -> int:
     for line in output.splitlines():
         say(f"{host}: {line}")
     if process.returncode == _SSH_FAILED:
-        _complain(
+        complain(
             f"{host}: cannot be reached by ssh, nothing was done there. Is the name right, and does 'ssh {host} true'"
             " work without a question? DREY_SSH_OPTS has more options for ssh"
         )
     elif process.returncode:
-        _complain(f"{host}: the command there ended with exit code {process.returncode}")
+        complain(f"{host}: the command there ended with exit code {process.returncode}")
     return 1 if process.returncode else 0
 
 

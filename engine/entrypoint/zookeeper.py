@@ -181,10 +181,9 @@ def _tell_when_ready(readiness: Readiness, quorum: Quorum, number: int, with_quo
         readiness.close()
         return
     if os.fork() == 0:
-        address, port = quorum.client_address(number)
         while not select.select([server], [], [], _POLL_S)[0]:
             if _serves(quorum, number, with_quorum=with_quorum):
-                readiness.ready(f"{address}:{port}")
+                readiness.ready(quorum.place(number))
                 break
     os._exit(0)
 

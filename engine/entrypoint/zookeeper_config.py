@@ -16,7 +16,7 @@ from pathlib import Path
 
 from engine.entrypoint.places import home_folder
 from engine.errors import ConfigurationError
-from engine.network_address import plain_host
+from engine.network_address import address_text, plain_host
 from engine.private_folder import make_closed
 
 _SERVER = re.compile(r"server\.(\d+)")
@@ -60,6 +60,10 @@ class Quorum:
         host = self.settings["clientPortAddress"]
         own = {"0.0.0.0": "127.0.0.1", "localhost": "127.0.0.1", "::": "::1"}  # noqa: S104
         return own.get(host, plain_host(host)), self.client_port(number)
+
+    def place(self, number: int) -> str:
+        """Return the address at which the server listens, for people."""
+        return address_text(plain_host(self.settings["clientPortAddress"]), self.client_port(number))
 
     def folder(self, number: int) -> Path:
         """Return the data folder of a server."""

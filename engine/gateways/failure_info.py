@@ -121,5 +121,6 @@ def _shortened(text: str) -> str:
 
 def _details(error: BaseException, cause: BaseException) -> str:
     own = str(getattr(cause, "details", "") or "")
-    trace = "".join(traceback.format_exception(error))
-    return f"{own}\n{trace}" if own else trace
+    is_raised = error.__traceback__ is not None or error.__cause__ is not None
+    trace = "".join(traceback.format_exception(error)) if is_raised else ""  # one that was not says nothing more
+    return "\n".join(filter(None, (own, trace)))

@@ -89,6 +89,12 @@ def _result_bytes(facts: JobFacts) -> int:
     return total
 
 
+def _texts(row: LimitRow, value: int, limit: int) -> tuple[str, str]:
+    """Return a value and its limit as texts; sizes that round to the same one are told in bytes."""
+    texts = row.text(value), row.text(limit)
+    return (f"{value:,} B", f"{limit:,} B") if row.text is size_text and texts[0] == texts[1] else texts
+
+
 def _time_text(value_ms: int) -> str:
     return duration_text(value_ms / 1000)
 
@@ -167,7 +173,8 @@ class JobLimits:
             is_over = value >= limit if row.option is WALL_TIME_LIMIT else value > limit
             if is_over:
                 user = facts.graph.job_graph.user
-                said = row.sentence.format(value=row.text(value), limit=row.text(limit), user=user)
+                value_text, limit_text = _texts(row, value, limit)
+                said = row.sentence.format(value=value_text, limit=limit_text, user=user)
                 return failure_info(LimitExceededError(f"{said} ({row.option.key})"))
         return None
 

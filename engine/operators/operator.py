@@ -32,6 +32,7 @@ from engine.storage.store_counters import StoreTraffic
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.functions.function_session import FunctionSession
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
     from engine.memory.segment import MemorySegment
@@ -125,6 +126,7 @@ class TaskContext:
         self._pools: list[PagePool] = []
         self._spaces: list[SpillSpace] = []
         self._values: list[CountedValues] = []
+        self._functions: list[FunctionSession] = []
         #: spill accounts by operator
         self.accounts = SpillAccounts()
         #: bytes spilled to spaces that other owners close
@@ -225,8 +227,14 @@ class TaskContext:
         names = {*self.function_counters, *counters}
         self.function_counters = {n: self.function_counters.get(n, 0) + counters.get(n, 0) for n in sorted(names)}
 
+    def count_function(self, session: FunctionSession) -> None:
+        """Count the memory of a function's worker in ``worker_bytes_peak`` from now on."""
+        self._functions.append(session)
+
     def count_resources(self) -> None:
-        """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces in use."""
+        """Refresh ``spilled_bytes``, ``pages_peak`` and ``worker_bytes_peak`` from what is in use."""
+        held = (session.peak_bytes for session in tuple(self._functions))
+        self.worker_bytes_peak = max(self.worker_bytes_peak, *held, 0)
         self.spilled_bytes = self._handed_over_bytes + sum(space.spilled_bytes for space in self._spaces)
         self.spilled_bytes += sum(values.spilled_bytes for values in tuple(self._values))
         self.pages_peak = max(self.pages_peak, sum(pool.pages_peak for pool in tuple(self._pools)))

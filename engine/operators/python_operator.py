@@ -90,6 +90,7 @@ class PythonFunctionOperator(ChainedOperator):
         )
         job = self.context.descriptor.job_id.value
         session = self.context.services.function_runner.open(job, plan, self.context.configuration)
+        self.context.count_function(session)
         with self._lock:
             self._session = session
             if self._is_cancelled:
@@ -170,7 +171,7 @@ class PythonFunctionOperator(ChainedOperator):
             session.stop()
         self.context.add_function_counters(session.counters)
         self.context.accounts.of(self.descriptor).function_us = session.busy_us
-        self.context.worker_bytes_peak = max(self.context.worker_bytes_peak, session.peak_bytes)
+        self.context.count_resources()
 
     def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
         """Pass on results while they are needed: a function may return rows for ever."""

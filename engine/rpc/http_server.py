@@ -273,6 +273,11 @@ class HttpServer:
             # As it came: the library's normalized form was not signed.
             target, epoch = request.raw_path, request.headers.get(EPOCH_HEADER, "")
             header = request.headers.get(AUTHORIZATION)
+            if header is None and is_open and self._readers is not None and not _is_mutual(self._tls):
+                raise MissingCredentialError(
+                    "the request carries no credential: beyond loopback, reading needs the read token "
+                    "(security.read-token-file), the token of a user, or the cluster's secret"
+                )
             self._check_is_no_reader(route, header)
             digest = self._credentials.verify(request.method, target, header, epoch)
             request.protocol.is_trusted = True  # type: ignore[attr-defined]
@@ -289,8 +294,8 @@ class HttpServer:
         if user.role > Role.READ and not self._is_loopback and self._tls is None:
             raise HttpError(
                 403,
-                f"a token of the role {user.role.text} is taken over TLS (security.ssl.enabled) or on this machine "
-                "only: people who watch the network can read it",
+                f"a token of the role {user.role.text} is taken over TLS alone (security.ssl.enabled) where a process "
+                "listens beyond its machine: people who watch the network can read it",
             )
         if route.role is None or user.role < route.role:
             needed = "the cluster secret" if route.role is None else f"the role {route.role.text}"

@@ -36,12 +36,12 @@ from engine.config.loader import Configuration
 from engine.config.options import PARALLELISM_DEFAULT, SLOTS
 from engine.config.process_keys import without_effect
 from engine.errors import EngineError, JobNotFoundError, PlanError, ResourceError
-from engine.formats.registry import format_of
+from engine.formats.registry import format_of, sink_format_of
 from engine.formats.source_format import Origin
 from engine.gateways.messages import JobOutcome
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobArtifact, JobGraph
-from engine.graph.plan import Plan, Source
+from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.memory.page_budget import PageBudget
@@ -108,18 +108,20 @@ class ClusterExecutor:
         return planner_settings(configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, budget)
 
     def execute(self, plan: Plan, configuration: Configuration, kept: KeptJob | None = None) -> JobResult:
-        """Run a plan to its end, or (detached) submit it; the process's listener is told what happens."""
-        if current_command_line().is_detached:
+        """Run a plan to its end, or (detached) submit it; the process's listener is told what happens.
+
+        A job whose rows this program reads is waited for in any case.
+        """
+        is_detached = current_command_line().is_detached and not _returns_rows(plan)
+        if is_detached:
             _check_detached(plan)
         job = plan_job(plan, self.optimizer_settings(plan, configuration), configuration)
         if kept is not None:
             keep_job(kept, job, self._conditions(configuration))
-        return self._run(job, configuration)
+        return self._run(job, configuration, is_detached=is_detached)
 
     def execute_again(self, kept: KeptJob, sink: SinkSpec, configuration: Configuration) -> JobResult | None:
         """Run a kept job, if the cluster's slots are as they were."""
-        if current_command_line().is_detached:
-            return None
         job = job_again(kept, sink, self._conditions(configuration))
         return None if job is None else self._run(job, configuration)
 
@@ -134,8 +136,7 @@ class ClusterExecutor:
         slot_bytes = (found.managed_bytes_per_slot, found.page_bytes, found.spare_bytes_per_slot)
         return self.default_parallelism(configuration), slot_bytes
 
-    def _run(self, job: PlannedJob, configuration: Configuration) -> JobResult:
-        is_detached = current_command_line().is_detached
+    def _run(self, job: PlannedJob, configuration: Configuration, *, is_detached: bool = False) -> JobResult:
         for key, origin in without_effect(configuration):
             warn_user(
                 f"{key} ({origin}) has no effect on a cluster that runs: its processes read it from their own "
@@ -160,6 +161,12 @@ class ClusterExecutor:
             with closing(cluster_client(configuration, current_listener().on_waiting)) as client:
                 self._overview = (now_s, client.overview())
         return self._overview[1]
+
+
+def _returns_rows(plan: Plan) -> bool:
+    """Return whether the program that submits a job reads what it made, or measures it."""
+    formats = [sink_format_of(node.operator.spec) for node in plan.nodes if isinstance(node.operator, Sink)]
+    return any(each.is_of_client or each.is_passing for each in formats)
 
 
 def _check_detached(plan: Plan) -> None:

@@ -91,6 +91,7 @@ def test_drop_and_rename_keep_the_order(data):
         (lambda data: data.sort([]), "no key"),
         (lambda data: data.sort(["id", "id"]), "given twice"),
         (lambda data: data.sort("id", descending=[True, False]), "descending="),
+        (lambda data: data.sort("id", "name"), "several keys are given as a list"),
         (lambda data: data.sort(array(col("tags"))), "which has no order"),
         (lambda data: data.distinct(), "column 'tags' is list"),
         (lambda data: data.group_by("tags"), "cannot be a key"),

@@ -46,3 +46,11 @@ def test_lost_processes_partitions_connections_and_disks_are_retried_and_nothing
 )
 def test_what_is_no_error_of_the_engine_is_not_retried(error):
     assert not failure_info(error).retryable
+
+
+def test_an_error_that_was_not_raised_has_no_traceback_that_says_it_again():
+    assert failure_info(errors.LimitExceededError("too much")).details == ""
+    try:
+        raise errors.LimitExceededError("too much")
+    except errors.LimitExceededError as error:
+        assert failure_info(error).details.startswith("Traceback")

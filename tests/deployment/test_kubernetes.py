@@ -113,11 +113,21 @@ def test_with_tls_processes_have_their_files_and_names_and_are_asked_from_within
 
 
 @needs_helm
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "OnDelete"])
+def test_an_upgrade_of_task_managers_can_wait_until_each_one_is_drained(strategy):
+    documents = documents_of(rendered({"taskManager.updateStrategy": strategy}))
+    found = of_kind(documents, "StatefulSet")
+    assert found["drey-taskmanager"]["spec"]["updateStrategy"] == {"type": strategy}
+    assert "updateStrategy" not in found["drey-jobmanager"]["spec"], "another one leads in any case"
+
+
+@needs_helm
 @pytest.mark.parametrize(
     ("values", "text"),
     [
         ({"jobManager.replica": "3"}, "replica"),
         ({"taskManager.replicas": "0"}, "minimum"),
+        ({"taskManager.updateStrategy": "Drain"}, "taskManager/updateStrategy"),
         ({"persistence.size": "many"}, "pattern"),
         ({"application.enabled": "true"}, "application.script is the text of the job"),
     ],

@@ -129,6 +129,36 @@ def test_a_stopped_cluster_leaves_the_staging_of_those_jobs_alone_that_go_on_lat
     assert not (tmp_path / "out").exists()
 
 
+DETACHED_JOB = """
+import sys
+import pyarrow as pa
+from engine import Environment
+
+def later(row):
+    import time
+    time.sleep(0.5)
+    return row
+
+env = Environment(target="cluster")
+schema = pa.schema([("a", pa.int64())])
+rows = env.from_rows([(n,) for n in range(3)], schema).map(later, schema)
+print(rows.count(), [row.a for row in rows.collect()], sum(row.a for row in rows.iter_rows()))
+rows.explain(analyze=True)
+rows.write_csv(sys.argv[1])
+print(env.execute("detached").state)
+"""
+
+
+def test_a_detached_script_waits_for_the_rows_that_it_reads_and_for_no_output(installation, tmp_path):
+    (tmp_path / "job.py").write_text(DETACHED_JOB)
+    assert installation.run("cluster", "start").returncode == 0
+    command = (sys.executable, "-m", "engine.cli.main", "job", "submit", "-d")
+    submitted = installation.run(str(tmp_path / "job.py"), str(tmp_path / "out"), command=command)
+    assert submitted.returncode == 0, submitted.stderr
+    assert "3 [0, 1, 2] 3\n" in submitted.stdout and "CREATED" in submitted.stdout
+    until((tmp_path / "out").exists, "the output")
+
+
 @pytest.mark.parametrize("way", ["python", "flink-run"])
 def test_a_script_that_is_asked_to_end_cancels_its_job_on_the_cluster(installation, tmp_path, way):
     (tmp_path / "job.py").write_text(SLEEPY_JOB)

@@ -85,6 +85,16 @@ def test_a_start_that_fails_shows_why(installation, daemon):
     assert not installation.pid_file(daemon).exists()
 
 
+def test_a_start_shows_what_is_doubtful_of_it(installation):
+    (installation.conf / "cluster.secret").write_text("a secret of the tests, of 32 bytes and more")
+    (installation.conf / "cluster.secret").chmod(0o600)
+    installation.configure(**{"jobmanager.bind-host": "0.0.0.0"})
+    done = installation.run("jobmanager", "start")
+    started(done, "jobmanager")
+    assert "[WARN] jobmanager.rpc.address is localhost, under which only processes of this machine find" in done.stderr
+    assert installation.run("jobmanager", "stop").returncode == 0
+
+
 def test_a_stale_pid_is_neither_counted_nor_killed(installation):
     bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:

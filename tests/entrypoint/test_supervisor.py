@@ -83,6 +83,21 @@ def test_one_that_is_asked_to_end_is_not_started_again(supervised, number):
     assert supervised.log_text("jobmanager").count("starting jobmanager, process") == 1
 
 
+def test_a_unit_that_is_stopped_or_restarted_ends_both_with_exit_code_0(supervised):
+    Credentials.load_or_create(supervised.conf / "cluster.secret")
+    words = ["-m", "engine.entrypoint.scripts", "jobmanager", "start-foreground"]
+    for _ in range(2):  # the second one is that of a unit which was restarted
+        unit = subprocess.Popen(
+            [sys.executable, *words], env=supervised.environment, cwd=ROOT, stderr=subprocess.DEVNULL
+        )
+        until(lambda: line_of(supervised) is not None and supervised.slots() == 0, "its service")
+        line = line_of(supervised)
+        assert line.supervisor == unit.pid, "the process that systemd asks to end"
+        unit.terminate()
+        assert unit.wait(WAIT_S) == 0
+        until(lambda line=line: line.living_pids == (), "the end of both")
+
+
 def test_stop_during_the_pause_ends_the_supervisor_and_a_start_counts_it(installation):
     delays = dict.fromkeys(("jobmanager.supervisor.restart-delay", "jobmanager.supervisor.restart-delay.max"), "1 h")
     installation.configure(jobmanager__supervisor__enabled="true", **delays)

@@ -67,6 +67,16 @@ def test_without_servers_there_is_one_on_this_machine(tmp_path):
     quorum.check(6000)
 
 
+@pytest.mark.parametrize(
+    ("host", "place", "own"),
+    [("0.0.0.0", "0.0.0.0:2181", "127.0.0.1"), ("::", "[::]:2181", "::1"), ("[fd00::4]", "[fd00::4]:2181", "fd00::4")],
+)
+def test_people_are_told_where_it_listens_and_it_is_asked_on_its_own_machine(tmp_path, host, place, own):
+    quorum = configured(tmp_path, f"clientPortAddress={host}\n")
+    assert quorum.place(1) == place
+    assert quorum.client_address(1) == (own, 2181)
+
+
 def test_the_shipped_file_names_one_server_and_fits_the_default_session():
     quorum = read_quorum(ROOT / "conf" / "zoo.cfg")
     assert list(quorum.servers) == [1]

@@ -170,6 +170,7 @@ REFUSED = [
     ["job", "list"],
     ["job", "status", "0" * 32],
     ["ha", "gc", "--older-than", "soon"],
+    ["ha", "gc", "/data/reports"],
 ]
 
 

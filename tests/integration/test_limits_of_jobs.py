@@ -1,5 +1,7 @@
 """A job over its limit ends with one error that says so; the next one in the same session runs."""
 
+import time
+
 import pyarrow as pa
 import pytest
 
@@ -31,3 +33,17 @@ def test_the_error_names_limit_value_and_option(settings, text):
         assert len(str(failed.value).splitlines()) <= 15
         if "result" in option:
             assert len(sorted_rows.filter(col("k") < 5).collect()) == 5
+
+
+def test_the_memory_of_python_workers_counts_while_they_work():
+    def hold(batch):
+        held = bytearray(48 << 20)
+        held[::4096] = b"x" * len(held[::4096])
+        end_s = time.monotonic() + 60.0
+        while time.monotonic() < end_s:
+            time.sleep(0.01)
+        raise AssertionError("the job goes on while its function holds too much")
+
+    text = r"its tasks use .* of memory; the limit is .*job\.limit\.memory"
+    with Environment({"job.limit.memory": "32mb"}) as env, pytest.raises(JobExecutionError, match=text):
+        env.from_arrow(DATA).map_batches(hold, DATA.schema).to_arrow()

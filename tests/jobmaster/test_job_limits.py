@@ -69,6 +69,7 @@ def failure(world):
         ({"disk": 1000}, {"spilled_bytes": 300, "stored_bytes": 300}, "has written 1.2 KB to disks; its limit is 1 KB"),
         ({"memory": 1000}, {"managed_bytes_peak": 600}, "its tasks use 1.2 KB of memory; the limit is 1 KB"),
         ({"memory": 1000}, {"worker_bytes_peak": 600}, "its tasks use 1.2 KB of memory; the limit is 1 KB"),
+        ({"disk": 1_048_576}, {"stored_bytes": 524_300}, "has written 1,048,600 B to disks; its limit is 1,048,576 B"),
     ],
 )
 def test_what_tasks_report_is_summed_and_counts_beyond_the_limit(monkeypatch, limit, counters, text):
@@ -128,7 +129,8 @@ def test_a_result_for_the_client_is_measured_before_it_is_published(monkeypatch,
     instructions = world.hear(world.stop(attempt, "FINISHED", staged_files=(file,)))
     assert any(isinstance(each, told.Commit) for each in instructions) is not is_limited
     if is_limited:
-        assert "result has 10 KB; its limit is 10 KB (job.limit.result-size)" in world.state.facts.failures.root.message
+        message = world.state.facts.failures.root.message
+        assert "result has 10,001 B; its limit is 10,000 B (job.limit.result-size)" in message
 
 
 def of_ada(monkeypatch, key, limit, *starts_ms):

@@ -70,6 +70,13 @@ def test_nothing_else_reads(far, header):
     assert status_of(far, "GET", "/open/x", header) == 401
 
 
+def test_one_without_a_credential_is_told_what_reads_and_what_writes(far):
+    _, body, *_ = far.ask("GET", "/open/x", b"", {}, signed=False)
+    assert b"reading needs the read token (security.read-token-file), the token of a user, or" in body
+    _, body, *_ = far.ask("POST", "/echo", b"x", {}, signed=False)
+    assert b"it needs the cluster's secret" in body
+
+
 def test_who_may_only_read_is_told_so(far):
     _, body, *_ = far.ask("POST", "/echo", b"x", {AUTHORIZATION: BEARER}, signed=False)
     assert b"the read token only reads" in body

@@ -15,7 +15,7 @@ from tests.tidy.imports import ROOT
 
 NAMES = list(KINDS)
 #: seeds of all kinds together, and of one process
-SEEDS = int(os.environ.get("SEEDS", "700"))
+SEEDS = int(os.environ.get("SEEDS", "350"))
 BLOCK = 100 if SEEDS > 1000 else 25
 #: seeds that have found something
 FOUND = {

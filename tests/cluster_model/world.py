@@ -131,6 +131,7 @@ class World(Invariants):
         is_alive = process is not None and not process.is_dead and process.name in self.job_managers
         if is_alive and not self._is_quiet and self.chance.random() < self.settings.crashes:
             process.is_dead = True
+            self._kept += asyncio.all_tasks(self.loop)
             self.loop.call_soon(self.kill, process, context=virtual_threads.NOWHERE)
             raise virtual_threads.KilledError(point)
 

@@ -344,7 +344,8 @@ class KazooModel:
 
     def _healed(self, link):
         session = self.quorum.sessions.get(link.session_id)
-        is_talking = not self.process.is_dead and not self.process.is_stopped
+        is_cut = self.cut_until_s > self.loop.time()
+        is_talking = not is_cut and not self.process.is_dead and not self.process.is_stopped
         if is_talking and session is not None and session.connection is link and link.is_open and link is self.link:
             self.quorum.touch(session)
 

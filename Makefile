@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test manifests image durations tidy chaos chaos-sql kills soak torture acceptance coverage mutation asan bench quickstart wheel docs screenshots clean
+.PHONY: build debug test manifests image durations tidy chaos chaos-sql chaos-everything kills soak torture acceptance coverage mutation asan bench quickstart wheel docs screenshots clean
 
 PYTHON = .venv/bin/python
 # of what setuptools says, warnings
@@ -39,6 +39,10 @@ chaos: build      ## kills processes of real clusters; SEED=n repeats one schedu
 
 chaos-sql: build  ## queries of TPC-H and TPC-DS while TaskManagers and leaders are killed; SEED=n, SHORT=1, FULL=1 all of TPC-DS
 	CHAOS=$(if $(SHORT),short,$(if $(FULL),full,all)) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos/test_sql_queries.py
+
+chaos-everything: build  ## all of TPC-DS, a fault for each query, with everything beside the cluster that runs there; SEED=n, QUERIES=3,42
+	CHAOS=full $(if $(SEED),CHAOS_SEED=$(SEED)) $(if $(QUERIES),QUERIES=$(QUERIES)) \
+	    bin/run-tests -q -s tests/chaos/test_everything_running.py
 
 kills: build      ## kills writers of outputs and tables at any step, on a disk and on a store: N=500, SEED=n
 	KILLS=$(or $(N),500) $(if $(SEED),SEED=$(SEED)) $(PYTHON) -m pytest -q -s tests/commit/test_publication_kills.py

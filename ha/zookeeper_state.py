@@ -76,7 +76,9 @@ class ZooKeeperStateStore:
         """Store a content under a new name; return False when the name is there."""
         path, (write, sealed), acl = self._path(name), self._seal(name, content), self._session.acl
         return self._run(
-            lambda: self._write(epoch, name, write, lambda transaction: transaction.create(path, sealed, acl=acl))
+            lambda: self._write(
+                epoch, name, write, lambda transaction: transaction.create(path, sealed, acl=acl), is_new=True
+            )
         )
 
     def replace(self, epoch: int, name: str, content: bytes, version: int) -> bool:
@@ -117,14 +119,16 @@ class ZooKeeperStateStore:
         except ValueError as error:
             raise ForeignStateError(f"{path}: {error}") from error
 
-    def _write(self, epoch: int, name: str, write: str, change: Callable[[Any], None]) -> _Steps[bool]:
+    def _write(
+        self, epoch: int, name: str, write: str, change: Callable[[Any], None], *, is_new: bool = False
+    ) -> _Steps[bool]:
         """Do one transaction; again when a connection was lost and it was not done. ``write``: its number."""
         is_lost = False
         while True:
             try:
                 if is_lost and (yield from self._is_done(name, write)):
                     return True
-                outcome = yield from self._attempt(epoch, name, change)
+                outcome = yield from self._attempt(epoch, name, change, is_new=is_new)
                 if outcome is False and is_lost:
                     return (yield from self._is_done(name, write))
                 if outcome is not None:
@@ -133,7 +137,7 @@ class ZooKeeperStateStore:
                 is_lost = True
                 yield None
 
-    def _attempt(self, epoch: int, name: str, change: Callable[[Any], None]) -> _Steps[bool | None]:
+    def _attempt(self, epoch: int, name: str, change: Callable[[Any], None], *, is_new: bool) -> _Steps[bool | None]:
         """Do one transaction; return whether it changed something, None when the folder was not there."""
         latch = self._latch_of(epoch)
         if not latch:
@@ -143,7 +147,8 @@ class ZooKeeperStateStore:
             raise self._stale(epoch, name)
         if not isinstance(of_change, Exception):
             return True
-        if isinstance(of_change, NoNodeError) and not (yield from self._has_folder()):
+        # Another call may have made the folder since: what is new lacks nothing else.
+        if isinstance(of_change, NoNodeError) and (not (yield from self._has_folder()) or is_new):
             return None
         if isinstance(of_change, NodeExistsError | BadVersionError | NoNodeError):
             return False

@@ -428,6 +428,8 @@ class Dispatcher(RpcEndpoint):
     async def _ended_job(self, job_id: JobId) -> EndedJob | None:
         """Return the job if it has ended; raises JobNotFoundError when it is unknown."""
         ended = await self._ended.find(job_id)
+        if ended is None and self._ended.is_unread(job_id):
+            raise ResourceError(f"job {job_id} has ended, and its file in the history cannot be read at present")
         if ended is None and not self.is_known_job(job_id):
             raise JobNotFoundError(f"there is no job {job_id}")
         return ended

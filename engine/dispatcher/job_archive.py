@@ -5,7 +5,8 @@
 
     overviews() ─► what there is, oldest end first      read(job_id)  write(job)  remove(job_id)
 
-The folder may be a prefix of an object store. A file appears whole or not at all (written beside, then renamed). One
+The folder may be a prefix of an object store. A file that cannot be read at present stays known by its name: a job that
+has ended must not run again. A file appears whole or not at all (written beside, then renamed). One
 that is damaged counts as if it were not there and is removed, with a warning: a history is not worth a start that
 fails. Readable by its owner only: failures may hold rows. Source: Flink's FileExecutionGraphInfoStore, which forgets
 with its process.
@@ -78,6 +79,8 @@ class JobArchive:
         self._files = file_system_of(folder)
         #: first parts of objects, by path
         self._read_before: dict[str, JobOverview] = {}
+        #: jobs whose files could not be read when they were listed
+        self.unread: set[JobId] = set()
         try:
             self._make_folder()
             if self._files.folders is not None:
@@ -87,6 +90,7 @@ class JobArchive:
 
     def overviews(self) -> list[JobOverview]:
         """Return the jobs in the folder, in the order in which they ended."""
+        self.unread.clear()
         paths = [path for path in self._paths() if not self._is_left(path)]
         names = [path for path in paths if _NAME.fullmatch(path.rpartition("/")[2]) is not None]
         found = [first for path, first in self._firsts(names) if path == self._path(first.job_id)]
@@ -143,12 +147,18 @@ class JobArchive:
             length, overview_sum, rest_sum = _HEAD.unpack_from(content)
             overview = _decoded(content[_HEAD.size : _HEAD.size + length], overview_sum, JobOverview)
             rest = _decoded(content[_HEAD.size + length :], rest_sum, _Rest)
+        except FileNotFoundError:
+            self.unread.discard(job_id)
+            return None, 0
         except OSError as error:
             _unread(path, error)
+            self.unread.add(job_id)
             return None, 0
         except _DAMAGE as error:
             self._drop(path, error)
+            self.unread.discard(job_id)
             return None, 0
+        self.unread.discard(job_id)
         return EndedJob(overview, rest.outcome, rest.details), len(content)
 
     def remove(self, job_id: JobId) -> None:
@@ -177,8 +187,11 @@ class JobArchive:
             with self._files.open_stream(path, is_buffered=True) as file:
                 length, checksum, _ = _HEAD.unpack(file.read(_HEAD.size))
                 return _decoded(file.read(min(length, _OVERVIEW_BYTES_MAX)), checksum, JobOverview)
+        except FileNotFoundError:
+            return None
         except OSError as error:
             _unread(path, error)
+            self.unread.add(JobId(path.rpartition("/")[2].removesuffix(_SUFFIX)))
             return None
         except _DAMAGE as error:
             self._drop(path, error)
@@ -205,5 +218,4 @@ class JobArchive:
 
 
 def _unread(path: str, error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        _log.warning("%s cannot be read at present: %s", path, error)
+    _log.warning("%s cannot be read at present: %s", path, error)

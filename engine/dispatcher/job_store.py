@@ -87,25 +87,33 @@ class JobStore:
         if cached is not None:
             self._cache.move_to_end(job_id)
             return cached[0]
-        if self._archive is None or job_id not in self._overviews:
+        if self._archive is None or not self.is_known(job_id):
             return None
-        return self._kept(job_id, *self._archive.read_sized(job_id))
+        was_unread = self.is_unread(job_id)
+        return self._kept(job_id, *self._archive.read_sized(job_id), was_unread=was_unread)
 
     async def find(self, job_id: JobId) -> EndedJob | None:
         """Return a job as ``get`` does; the loop goes on while a file is read."""
-        if self._archive is None or job_id in self._cache or job_id not in self._overviews:
+        if self._archive is None or job_id in self._cache or not self.is_known(job_id):
             return self.get(job_id)
-        return self._kept(job_id, *await asyncio.to_thread(self._archive.read_sized, job_id))
+        was_unread = self.is_unread(job_id)
+        return self._kept(job_id, *await asyncio.to_thread(self._archive.read_sized, job_id), was_unread=was_unread)
 
     def is_known(self, job_id: JobId) -> bool:
         """Whether a job has ended and is not forgotten."""
         self._forget_some()
-        return job_id in self._overviews
+        return job_id in self._overviews or self.is_unread(job_id)
 
-    def _kept(self, job_id: JobId, job: EndedJob | None, size: int) -> EndedJob | None:
+    def is_unread(self, job_id: JobId) -> bool:
+        """Whether a job has ended whose file could not be read the last time."""
+        return self._archive is not None and job_id in self._archive.unread
+
+    def _kept(self, job_id: JobId, job: EndedJob | None, size: int, *, was_unread: bool) -> EndedJob | None:
         if job is None:
-            self._forget(job_id)
-        elif job_id in self._overviews and job_id not in self._cache:
+            if not self.is_unread(job_id):
+                self._forget(job_id)
+        elif (was_unread or job_id in self._overviews) and job_id not in self._cache:
+            self._overviews.setdefault(job_id, job.overview)
             self._remember(job, size)
         return job
 

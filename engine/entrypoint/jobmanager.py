@@ -16,7 +16,6 @@ import logging
 import os
 import signal
 import sys
-import uuid
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -37,7 +36,7 @@ from engine.config.network_options import (
 )
 from engine.config.operating_options import GARBAGE_INTERVAL
 from engine.config.options import BLOB_SIZE_MAX, HA_TYPE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT
-from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
+from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
 from engine.dispatcher.end_notices import EndNotices
 from engine.dispatcher.file_handles import FileHandles
 from engine.dispatcher.garbage_timer import GarbageTimer
@@ -45,6 +44,7 @@ from engine.dispatcher.leading_components import LeadingComponents
 from engine.entrypoint.audit_file import AuditFile, start_entry
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint, listed_job_managers
+from engine.entrypoint.leader_seat import LeaderSeat
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
 from engine.entrypoint.process_watch import ProcessWatch, local_folders
 from engine.entrypoint.servers import (
@@ -56,7 +56,7 @@ from engine.entrypoint.servers import (
 )
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import blob_store, storage_places
-from engine.errors import FencedError, ResourceError
+from engine.errors import ResourceError
 from engine.gateways.protocol import this_program
 from engine.insight.log_folder import LogFolder
 from engine.private_folder import scratch_folder
@@ -71,7 +71,6 @@ from engine.rpc.gateway import Gateway
 from engine.rpc.health import NotReady
 from engine.rpc.http_messages import Route
 from engine.rpc.leadership import Leadership
-from ha.information import LeaderInformation
 from ha.interfaces import LeaderElection, LeaderRetrieval
 from ha.services import HaServices, create_ha_services
 
@@ -82,24 +81,24 @@ CANCEL_S = 5.0
 
 
 class JobManager:
-    """All components of a JobManager's process; a LeaderContender."""
+    """All components of a JobManager's process."""
 
     def __init__(self, context: DaemonContext) -> None:
         self._context = context
         self._configuration = context.configuration
         self._clock = SystemClock()
-        self._loop = asyncio.get_running_loop()
-        self._components: LeadingComponents | None = None
         self._leader = LeaderEndpoint()
+        self._seat = LeaderSeat(
+            self._leader,
+            lambda: self._server.address,
+            self._make_components,
+            lambda: context.readiness.ready(self._server.url),
+            context.on_fatal,
+            self._begin_leading,
+        )
         self._ha: HaServices | None = None
         self._election: LeaderElection | None = None
-        #: number of times at which this process was made the leader
-        self._election_count = 0
         self._retrieval: LeaderRetrieval | None = None
-        self._is_stopping = False
-        #: leaderships that have not ended, with the current one
-        self._leaderships: set[asyncio.Task[None]] = set()
-        self._leadership: asyncio.Task[None] | None = None
         scratch = scratch_folder()
         sweep(scratch, FolderPrefix.JOBS)
         self._own_folder = ProcessFolder.create(scratch, FolderPrefix.JOBS)
@@ -148,7 +147,7 @@ class JobManager:
 
     def _add_routes(self, routes: Iterable[Route]) -> None:
         """Add routes that the leader answers, and whose changes are recorded."""
-        of_leader = forwarded(routes, self._leader_elsewhere, self._server.forwarder)
+        of_leader = forwarded(routes, self._seat.leader_elsewhere, self._server.forwarder)
         self._server.http.add_routes(audited(of_leader, self._audit.note))
 
     async def start(self) -> None:
@@ -171,7 +170,7 @@ class JobManager:
                 kind, zookeeper=zookeeper_settings(self._configuration, self._credentials, self._context.session_pipe)
             )
             self._retrieval = services.retrieval()
-            self._retrieval.start(self)
+            self._retrieval.start(self._seat)
         else:
             epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
             services = create_ha_services(kind, address, next_epoch(epoch_file, self._clock))
@@ -182,11 +181,11 @@ class JobManager:
             handles = FileHandles(self._storage.handles, self._election.has_leadership)
             handles.hold()
             self._handles = handles
-        self._election.start(self)
+        self._seat.enter(self._election)
 
     async def stop(self, reason: str) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
-        self._is_stopping = True
+        self._seat.is_stopping = True
         self._audit.note(AuditEntry("stop", "done", reason=reason))
         # Another JobManager leads first; closing may wait for ZooKeeper.
         seats = [part for part in (self._election, self._retrieval) if part is not None]
@@ -194,7 +193,7 @@ class JobManager:
             [
                 self._cancel_lost_jobs,  # while it leads: no other process may remove what is staged
                 *(partial(asyncio.to_thread, part.close) for part in seats),
-                self._end_leaderships,
+                self._seat.leave,
                 *(() if self._webhook is None else (self._webhook.close,)),
                 self._server.stop,
                 self._watch.stop,
@@ -206,55 +205,14 @@ class JobManager:
 
     async def _cancel_lost_jobs(self) -> None:
         """Cancel the jobs that no leader resumes, so that no staging of theirs stays."""
-        dispatcher = None if self._components is None else self._components.dispatcher
+        components = self._seat.components
+        dispatcher = None if components is None else components.dispatcher
         if dispatcher is not None and not self._storage.is_durable:
             await dispatcher.cancel_all(CANCEL_S)
 
-    async def _end_leaderships(self) -> None:
-        """Stop the leading components."""
-        self._follow()
-        if self._leaderships:
-            await asyncio.wait(self._leaderships)
-
-    # ---- LeaderContender and LeaderRetrievalListener: calls may come in any thread ----
-
-    def grant_leadership(self, epoch: int, session: uuid.UUID) -> None:
-        """Start the leading components under the epoch and say where they are."""
-        self._loop.call_soon_threadsafe(self._lead, epoch, session)
-
-    def revoke_leadership(self) -> None:
-        """Stop the leading components at once."""
-        self._loop.call_soon_threadsafe(self._follow)
-
-    def handle_error(self, error: Exception) -> None:
-        """Give the process up."""
-        self._loop.call_soon_threadsafe(self._context.on_fatal, error)
-
-    def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Record the leader; a standby is ready when it knows its address."""
-        self._loop.call_soon_threadsafe(self._know, information)
-
-    def _know(self, information: LeaderInformation | None) -> None:
-        if self._components is None and not self._is_stopping:
-            self._leader.leader = information
-            if information is not None:
-                self._context.readiness.ready(self._server.url)
-
-    def _lead(self, epoch: int, session: uuid.UUID) -> None:
-        if not self._is_stopping:
-            self._election_count += 1
-            self._leadership = self._loop.create_task(self._lead_until_revoked(epoch, session))
-            self._leaderships.add(self._leadership)
-            self._leadership.add_done_callback(self._leaderships.discard)
-
-    async def _lead_until_revoked(self, epoch: int, session: uuid.UUID) -> None:
-        """One leadership: it ends by being cancelled, whatever it is doing then."""
-        earlier = self._leaderships - {asyncio.current_task()}
-        if earlier:  # its components are still stopping
-            await asyncio.wait(earlier)
+    def _make_components(self, epoch: int) -> LeadingComponents:
         election = self._election
-        if election is None or not election.has_leadership(epoch):
-            return
+        assert election is not None, "an election has granted the epoch"
         leadership = Leadership(
             self._rpc,
             epoch,
@@ -263,46 +221,25 @@ class JobManager:
             lambda: election.has_leadership(epoch),
             self._context.on_fatal,
         )
-        components = LeadingComponents(
-            leadership,
-            leading_settings(self._configuration, self._rpc),
-            leading_stores(
-                self._configuration, self._storage, self._handles, leadership, self._blobs, EndNotices(self._webhook)
-            ),
+        stores = leading_stores(
+            self._configuration, self._storage, self._handles, leadership, self._blobs, EndNotices(self._webhook)
         )
-        try:
-            dispatcher = await components.start()
-            dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
-            if self._storage.is_durable and self._handles is not None:
-                interval_s = self._configuration.get(GARBAGE_INTERVAL) / 1000
-                garbage = GarbageTimer(self._storage.folder, self._handles, interval_s, self._blocking_work)
-                dispatcher.spawn(garbage.run(), "garbage")
-            self._components = components
-            self._leader.leader = LeaderInformation(epoch, session, self._server.address)
-            election.confirm(self._leader.leader)
-            _log.info("leads at %s under epoch %d", self._server.address, epoch)
-            self._context.readiness.ready(self._server.url)
-            await self._loop.create_future()
-        except FencedError:
-            _log.info("leads no more (epoch %d), before it was ready", epoch)
-        except Exception as error:
-            self._context.on_fatal(error)
-        finally:
-            await components.stop()
+        return LeadingComponents(leadership, leading_settings(self._configuration, self._rpc), stores)
 
-    def _leader_elsewhere(self) -> str | None:
-        """Return the address of another process that leads: "" without a leader, None when this one leads."""
-        if self._components is not None:
-            return None
-        leader = self._leader.leader
-        return leader.address if leader is not None and leader.address != self._server.address else ""
+    def _begin_leading(self, dispatcher: Dispatcher) -> None:
+        """Begin what is done beside the jobs while this process leads."""
+        dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
+        if self._storage.is_durable and self._handles is not None:
+            interval_s = self._configuration.get(GARBAGE_INTERVAL) / 1000
+            garbage = GarbageTimer(self._storage.folder, self._handles, interval_s, self._blocking_work)
+            dispatcher.spawn(garbage.run(), "garbage")
 
     def _leader_metrics(self) -> dict[str, float]:
-        leader = self._leader.leader
+        leader = self._seat.leader
         values = {
-            "Status.Leader.Leads": float(self._components is not None),
+            "Status.Leader.Leads": float(self._seat.components is not None),
             "Status.Leader.Epoch": float(0 if leader is None else leader.epoch),
-            "Status.Leader.Elections": float(self._election_count),
+            "Status.Leader.Elections": float(self._seat.election_count),
         }
         health = None if self._ha is None else self._ha.session_health()
         if health is not None:
@@ -313,30 +250,21 @@ class JobManager:
 
     def _why_not_ready(self) -> NotReady | None:
         """Return the reason for which neither this process nor one that it knows takes jobs."""
-        if self._is_stopping:
+        if self._seat.is_stopping:
             return NotReady.STOPPING
-        if self._components is not None:
+        if self._seat.components is not None:
             return None
         health = None if self._ha is None else self._ha.session_health()
         is_cut_off = health is not None and not health.is_connected  # the leader that it knows may be none any more
-        return NotReady.NO_LEADER if self._leader.leader is None or is_cut_off else None
+        return NotReady.NO_LEADER if self._seat.leader is None or is_cut_off else None
 
     def _gateway(self, name: str) -> Gateway:
         """Return a leading component; raises ResourceError when none leads here."""
-        if self._components is None:
-            leader = self._leader.leader
+        if self._seat.components is None:
+            leader = self._seat.leader
             who = f"{leader.address} does" if leader is not None else "none does at present"
             raise ResourceError(f"{NOT_LEADING}: {who}")
-        return self._rpc.connect(self._rpc.address_of(name), self._components.epoch)
-
-    def _follow(self) -> None:
-        leadership, self._leadership = self._leadership, None
-        components, self._components = self._components, None
-        if components is not None:
-            self._leader.leader = None
-            _log.info("leads no more (epoch %d)", components.epoch)
-        if leadership is not None:
-            leadership.cancel()
+        return self._rpc.connect(self._rpc.address_of(name), self._seat.components.epoch)
 
 
 def _names(configuration: Configuration, bind_host: str) -> list[str]:

@@ -84,6 +84,8 @@ class JobScheduling:
         #: runs of regions whose slots may not be durable in the journal, by the batch that they were written in
         self._unwritten: dict[int, list[tuple[SchedulingRegion, RegionRun | None]]] = {}
         self._last_batch = 0
+        #: requests that were made more than once, of which the ResourceManager may know another one
+        self._repeated: set[int] = set()
         self._places = ProducerPlaces()
 
     # ---- regions and tasks ----
@@ -93,8 +95,10 @@ class JobScheduling:
         facts = self._facts
         started = facts.scheduler.start_regions(facts.pool, facts.clock)
         for region in started:
-            if region.request_id is not None and facts.pool.close_request(region.request_id):
-                self._withdraw(region.request_id)
+            if region.request_id is not None:
+                is_open = facts.pool.close_request(region.request_id)
+                if is_open or region.request_id in self._repeated:
+                    self._withdraw(region.request_id)
             self._write_down(region)
         if started:
             self._last_batch += 1
@@ -176,7 +180,7 @@ class JobScheduling:
             request_id = pool.open_request(region.slot_count)
             scheduler.asks(region, request_id)
             self._request_slots(request_id, region.slot_count)
-        self._timers.watch(Timer.COLLECTING, COLLECTING_S, is_wanted=bool(pool.incomplete))
+        self._timers.watch(Timer.COLLECTING, COLLECTING_S, is_wanted=pool.awaits_slots)
         self.watch_time(is_running=is_running)
 
     def _request_slots(self, request_id: int, count: int) -> None:
@@ -203,9 +207,18 @@ class JobScheduling:
         return failure_info(SlotTimeoutError(text), task=region.subtasks[0].name)
 
     def ask_again(self) -> None:
-        """Release what has come of requests whose rest does not come."""
+        """Release what has come of requests whose rest does not come, and repeat those for which nothing has come.
+
+        The ResourceManager knows them, unless it has given their slots: a TaskExecutor that dies, or is cut off, before
+        it offers them leaves the job without.
+        """
         self._timers.stop(Timer.COLLECTING)
         self.close_requests(self._facts.pool.incomplete)
+        outstanding = self._facts.pool.outstanding
+        for region in self._facts.scheduler.waiting:
+            if region.request_id is not None and region.request_id in outstanding:
+                self._repeated.add(region.request_id)
+                self._request_slots(region.request_id, region.slot_count)
 
     def close_requests(self, request_ids: Collection[int]) -> None:
         """Give up requests of regions that wait; they ask anew."""
@@ -221,6 +234,7 @@ class JobScheduling:
             self._withdraw(request_id)
 
     def _withdraw(self, request_id: int) -> None:
+        self._repeated.discard(request_id)
         job_id = self._facts.graph.job_graph.job_id
         self._out.append(TellResourceManager(WithdrawSlotRequests(job_id, request_id)))
 

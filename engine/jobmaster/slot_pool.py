@@ -104,6 +104,11 @@ class SlotPool:
         return frozenset(self._complete)
 
     @property
+    def awaits_slots(self) -> bool:
+        """Whether a request has not all of its slots."""
+        return len(self._complete) < len(self._requests)
+
+    @property
     def outstanding(self) -> frozenset[int]:
         """Requests of whose slots some have not come."""
         return frozenset(each for each, request in self._requests.items() if len(request.collected) < request.count)

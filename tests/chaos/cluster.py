@@ -79,6 +79,14 @@ class Job:
         return self.process.wait(timeout_s)
 
 
+def is_gone(pid):
+    """Whether a process has ended, collected by its parent or not."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 class ChaosCluster:
     def __init__(self, folder, task_managers=2, slots=2, **settings):
         self.folder = Path(folder)
@@ -218,7 +226,7 @@ class ChaosCluster:
     def kill(self, pid, number=signal.SIGKILL):
         os.kill(pid, number)
         if number == signal.SIGKILL:
-            self.wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", "its end")
+            self.wait_until(lambda: is_gone(pid), "its end")
 
     def add_task_manager(self):
         """Start one more TaskManager."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 
@@ -15,6 +16,7 @@ from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.ids import JobId
 from engine.storage import file_systems
+from engine.storage.local import LocalFileSystem
 from tests.storage.memory import MemoryStore
 
 
@@ -109,6 +111,25 @@ def test_a_damaged_file_counts_as_none_and_goes(folder, content):
     store = JobStore(archive=JobArchive(str(folder)))
     assert store.get(JobId("a" * 32)) is None and names(store) == "b"
     assert not path.exists()
+
+
+def test_a_job_whose_file_cannot_be_read_for_a_moment_has_ended_all_the_same(folder, monkeypatch):
+    job = ended("a")
+    keep(JobStore(archive=JobArchive(str(folder))), job)
+    job_id = job.overview.job_id
+
+    def fail(*_, **__):
+        raise OSError(errno.EIO, "the disk does not answer")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(LocalFileSystem, "open_stream", fail)
+        failing.setattr(LocalFileSystem, "read", fail)
+        store = JobStore(archive=JobArchive(str(folder)))
+        assert store.is_known(job_id) and store.is_unread(job_id)
+        assert store.get(job_id) is None and store.is_known(job_id)
+    assert store.get(job_id) == job and not store.is_unread(job_id) and names(store) == "a"
+    (folder / f"{job_id}.job").unlink()
+    assert JobStore(archive=JobArchive(str(folder))).get(job_id) is None
 
 
 def test_what_is_no_job_is_left_alone_and_what_was_half_written_goes(folder):

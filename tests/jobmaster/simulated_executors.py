@@ -24,7 +24,8 @@ from engine.gateways.messages import (
     UpdateTaskStates,
 )
 from engine.gateways.task_executor import TaskExecutorGateway
-from engine.graph.deployment import FailureInfo, PartitionLocation, TaskDeploymentDescriptor, TaskReport
+from engine.graph.deployment import FailureInfo, PartitionLocation, StagedFile, TaskDeploymentDescriptor, TaskReport
+from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.packed_sizes import packed_sizes
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
@@ -79,11 +80,15 @@ class SimExecutor(RpcEndpoint):
         self.slots: dict[AllocationId, SimSlot] = {}
         self.tasks = {}
         self.reports = {}
+        self.told_address = world.rpc.address_of(self.address)
+        self.resource_manager_address = RESOURCE_MANAGER_ADDRESS
+        #: attempt -> its job
+        self.job_of = {}
         #: partition id -> what is in it
         self.partitions = {}
-        #: epoch of the last leader whose JobMaster asked
-        self.attached = 1
-        self.heard_s = 0.0
+        #: of each job: epoch of the last leader whose JobMaster asked, and when one was heard
+        self.attached = {}
+        self.heard_s = {}
         #: a JobMaster that is silent for so long is lost
         self.patience_s = 20.0
         self.spawn(self.watch_job_master(), "heartbeats")
@@ -91,7 +96,6 @@ class SimExecutor(RpcEndpoint):
     # ---- leaders ----
 
     async def register(self):
-        self.check_epoch(self.world.epoch)
         by_index = {slot.index: slot for slot in self.slots.values()}
         statuses = tuple(
             SlotStatus(index, by_index[index].allocation_id, by_index[index].job_id)
@@ -99,64 +103,92 @@ class SimExecutor(RpcEndpoint):
             else SlotStatus(index)
             for index in range(self.slot_count)
         )
-        await self.ask(RESOURCE_MANAGER_ADDRESS, RegisterTaskExecutor(self.resource_id, self.address, statuses))
+        jobs = tuple(self.held_jobs())
+        request = RegisterTaskExecutor(self.resource_id, self.told_address, statuses, self.data_address, jobs=jobs)
+        reply = await self.ask(self.resource_manager_address, request)
+        for job_id in reply.unknown_jobs:
+            await self.drop(job_id)
+
+    def held_jobs(self):
+        """Return the jobs of which something is here."""
+        held = {slot.job_id for slot in self.slots.values()} | {self.job_of[attempt] for attempt in self.tasks}
+        return sorted(held | {self.job_of[partition.producer] for partition in self.partitions})
+
+    def hear(self, job_id):
+        self.heard_s[job_id] = self.world.clock.monotonic_s()
 
     async def follow(self, epoch):
         """Register at a new leader, again where it gave this one up, and watch whether its JobMaster lives."""
         self.check_epoch(epoch)
-        self.heard_s = self.world.clock.monotonic_s()
-        self.spawn(self.await_job_master(epoch), "JobMaster")
+        self.begin_to_follow(epoch)
         while self._fence.epoch == epoch:
             try:
+                self.check_epoch(self.world.epoch)
                 await self.register()
                 while self._fence.epoch == epoch:
                     request = StayConnected(self.resource_id)
-                    await self.world.rpc.connect(RESOURCE_MANAGER_ADDRESS, epoch).ask(request, 25.0)
+                    await self.world.rpc.connect(self.resource_manager_address, epoch).ask(request, 25.0)
             except EngineError:
                 await asyncio.sleep(1.0)
+
+    def begin_to_follow(self, epoch):
+        """Wait for the JobMasters of a new leader."""
+        for job_id in self.held_jobs():
+            self.hear(job_id)
+            self.spawn(self.await_job_master(job_id, epoch), "JobMaster")
 
     async def watch_job_master(self):
         while True:
             await asyncio.sleep(5.0)
-            is_silent = self.world.clock.monotonic_s() - self.heard_s > self.patience_s
-            if self.slots and is_silent and self.attached == self._fence.epoch:
-                await self.release_job(None)
+            for job_id in {slot.job_id for slot in self.slots.values()}:
+                is_silent = self.world.clock.monotonic_s() - self.heard_s[job_id] > self.patience_s
+                if is_silent and self.attached[job_id] == self._fence.epoch:
+                    await self.drop(job_id)
 
-    async def await_job_master(self, epoch):
-        """Keep the job for the JobMaster of a new leader, for a while."""
+    async def await_job_master(self, job_id, epoch):
+        """Keep a job for the JobMaster of a new leader, for a while."""
         await asyncio.sleep(45.0)
-        if self._fence.epoch == epoch and self.attached < epoch:
-            await self.release_job(None)
+        if self._fence.epoch == epoch and self.attached[job_id] < epoch:
+            await self.drop(job_id)
 
     async def ask(self, address, request):
         return await self.world.rpc.connect(address, self._fence.epoch).ask(request)
 
     async def reattach_job(self, request):
-        self.heard_s = self.world.clock.monotonic_s()
-        self.attached = self._fence.epoch
-        for slot in list(self.slots.values()):
+        job_id = request.job_id
+        self.hear(job_id)
+        self.attached[job_id] = self._fence.epoch
+        for slot in self.slots_of(job_id):
             slot.address = request.job_master_address
             if slot.allocation_id not in request.slots:
                 self.free(slot)
-        for attempt, task in list(self.tasks.items()):
+        for attempt, task in self.tasks_of(job_id):
             task.address = request.job_master_address
             if attempt not in request.attempts:
                 self.cancel(task)
-        while [attempt for attempt in self.tasks if attempt not in request.attempts]:
+        while [attempt for attempt, _ in self.tasks_of(job_id) if attempt not in request.attempts]:
             await asyncio.sleep(0.01)
         for partition in list(self.partitions):
-            if partition.producer not in self.tasks and partition not in request.partitions:
+            is_old = partition.producer not in self.tasks and partition not in request.partitions
+            if is_old and self.job_of[partition.producer] == job_id:
                 del self.partitions[partition]
         return AttachedJob(
             self.resource_id,
-            tuple(each.allocation_id for each in self.slots.values() if not each.is_releasing),
+            tuple(each.allocation_id for each in self.slots_of(job_id) if not each.is_releasing),
             tuple(self.reports[attempt] for attempt in request.attempts if attempt in self.reports),
             tuple(partition for partition in self.partitions if partition in request.partitions),
         )
 
+    def slots_of(self, job_id):
+        return [slot for slot in self.slots.values() if slot.job_id == job_id]
+
+    def tasks_of(self, job_id):
+        return [(attempt, task) for attempt, task in self.tasks.items() if self.job_of[attempt] == job_id]
+
     async def heartbeat(self, request):
-        if request.sender.startswith("jobmaster"):
-            self.heard_s = self.world.clock.monotonic_s()
+        for slot in self.slots.values():
+            if slot.address == request.sender:
+                self.hear(slot.job_id)
         return HeartbeatReply(self.resource_id)
 
     # ---- slots ----
@@ -168,13 +200,15 @@ class SimExecutor(RpcEndpoint):
                 raise ResourceError(f"slot {request.index} is not free")
             slot = SimSlot(request.index, request.allocation_id, request.job_id, request.job_master_address)
             self.slots[request.allocation_id] = slot
+            self.attached.setdefault(request.job_id, self._fence.epoch)
+            self.hear(request.job_id)
             self.spawn(self.offer(slot, request.request_id), "offer")
         return ACKNOWLEDGE
 
     async def offer(self, slot, request_id):
         offer = SlotOffer(slot.index, slot.allocation_id, 4096, request_id)
         try:
-            offers = OfferSlots(self.resource_id, self.address, self.data_address, (offer,))
+            offers = OfferSlots(self.resource_id, self.told_address, self.data_address, (offer,))
             reply = await self.ask(slot.address, offers)
         except EngineError:
             self.free(slot)
@@ -182,7 +216,7 @@ class SimExecutor(RpcEndpoint):
         if slot.allocation_id not in reply.accepted:
             self.free(slot)
         else:
-            self.heard_s = self.world.clock.monotonic_s()
+            self.hear(slot.job_id)
 
     async def free_slot(self, request):
         slot = self.slots.get(request.allocation_id)
@@ -200,7 +234,7 @@ class SimExecutor(RpcEndpoint):
     async def tell_free(self, slot):
         try:
             notice = NotifySlotFree(self.resource_id, slot.index, slot.allocation_id)
-            await self.ask(RESOURCE_MANAGER_ADDRESS, notice)
+            await self.ask(self.resource_manager_address, notice)
         except EngineError:
             pass
 
@@ -220,6 +254,7 @@ class SimExecutor(RpcEndpoint):
         if attempt in self.reports or slot is None or slot.is_releasing:
             return False
         slot.attempts.add(attempt)
+        self.job_of[attempt] = descriptor.job_id
         self.world.submitted.append(descriptor)
         task = self.tasks[attempt] = SimTask(descriptor, address, slot)
         self.reports[attempt] = TaskReport(attempt, "DEPLOYING")
@@ -277,6 +312,13 @@ class SimExecutor(RpcEndpoint):
             "FINISHED",
             partition_rows=tuple(sum(each) for each in sizes),
             partition_bytes=tuple(sum(each) for each in sizes),
+            staged_files=tuple(
+                StagedFile(
+                    each.operator.sink_index, attempt.subtask_index, f"{attempt.subtask_index}-{attempt.nonce}", 1, 1
+                )
+                for each in task.descriptor.chain
+                if isinstance(each.operator, SinkOperator)
+            ),
             subpartition_bytes=tuple(
                 b"" if partition.result_type.is_pipelined else packed_sizes(each)
                 for partition, each in zip(task.descriptor.partitions, sizes, strict=True)
@@ -312,15 +354,21 @@ class SimExecutor(RpcEndpoint):
         return ACKNOWLEDGE
 
     async def release_job(self, request):
-        for task in list(self.tasks.values()):
-            self.cancel(task)
-        while self.tasks:
-            await asyncio.sleep(0.01)
-        for slot in list(self.slots.values()):
-            self.free(slot)
-        self.reports.clear()
-        self.partitions.clear()
+        await self.drop(request.job_id)
         return ACKNOWLEDGE
+
+    async def drop(self, job_id):
+        """Have nothing of a job any more."""
+        for _, task in self.tasks_of(job_id):
+            self.cancel(task)
+        while self.tasks_of(job_id):
+            await asyncio.sleep(0.01)
+        for slot in self.slots_of(job_id):
+            self.free(slot)
+        for attempt in [attempt for attempt in self.reports if self.job_of[attempt] == job_id]:
+            del self.reports[attempt]
+        for partition in [key for key in self.partitions if self.job_of[key.producer] == job_id]:
+            del self.partitions[partition]
 
 
 def found_partition(world, reader, channel, is_pipelined):

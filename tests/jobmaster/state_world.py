@@ -136,7 +136,7 @@ class StateWorld:
                 for partition in partitions:
                     self.partitions.pop(partition, None)
             case told.TellResourceManager(request=RequestSlots(request_id=request_id, count=count)):
-                assert request_id not in self.requests
+                assert self.requests.get(request_id, count) == count, "another one under the same number"
                 self.requests[request_id] = count
             case told.TellResourceManager(request=WithdrawSlotRequests(request_id=request_id)):
                 self.requests.pop(request_id, None)

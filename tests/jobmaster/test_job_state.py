@@ -358,19 +358,32 @@ def test_the_time_out_of_slots_does_not_run_while_tasks_of_the_job_do():
     write(world)
     (task,) = world.running
     world.hear(SlotsShort(world.graph.job_id, is_short=True))
-    assert world.timers == {}, "it gives its slot back"
+    assert Timer.SLOTS not in world.timers, "it gives its slot back"
     world.hear(UpdateTaskStates((TaskReport(task, "RUNNING"),)))
-    assert world.timers == {}
+    assert Timer.SLOTS not in world.timers
     world.hear(world.end_of_task(task))
-    assert world.timers == {Timer.SLOTS: "runs"}, "nothing runs any more, and the rest waits"
+    assert Timer.SLOTS in world.timers, "nothing runs any more, and the rest waits"
+
+
+def test_a_request_for_slots_of_which_none_comes_is_repeated_and_withdrawn_once_it_is_served():
+    world = begun(job_graph([1]))
+    (request_id,) = world.requests
+    repeated = world.hear(heard.TimerFired(Timer.COLLECTING))
+    requests = [each.request for each in repeated if isinstance(each, told.TellResourceManager)]
+    assert [each.request_id for each in requests] == [request_id] and Timer.COLLECTING in world.timers
+    with mock.patch.object(world, "do", wraps=world.do) as done:
+        world.offer(world.executors[0], request_id)
+    assert Timer.COLLECTING not in world.timers
+    told_then = [call.args[0] for call in done.call_args_list if isinstance(call.args[0], told.TellResourceManager)]
+    assert [each.request.request_id for each in told_then] == [request_id], "it may know the second one still"
 
 
 def test_slots_that_the_cluster_does_not_have_are_waited_for_by_a_timer_and_then_counted():
     world = begun()
     world.hear(SlotsShort(world.graph.job_id, is_short=True))
-    assert world.timers == {Timer.SLOTS: "runs"}
+    assert Timer.SLOTS in world.timers
     world.hear(SlotsShort(world.graph.job_id, is_short=False))
-    assert world.timers == {}
+    assert Timer.SLOTS not in world.timers
     world.hear(SlotsShort(world.graph.job_id, is_short=True))
     world.hear(heard.TimerFired(Timer.SLOTS))
     (count,) = world.pending

@@ -1,0 +1,55 @@
+"""An object store in memory, a FileSystem of the scheme ``model``: requests fail, or take effect unanswered."""
+
+from __future__ import annotations
+
+import errno
+
+from tests.cluster_model.virtual_threads import PROCESS, KilledError
+from tests.storage.memory import MemoryStore
+
+#: requests that may fail
+_REQUESTS = (
+    "create_if_absent",
+    "delete",
+    "delete_tree",
+    "entries",
+    "find",
+    "open_stream",
+    "put_version",
+    "read",
+    "read_version",
+    "replace",
+)
+
+
+class StoreModel(MemoryStore):
+    """What a process that was killed asks is not carried out."""
+
+    schemes = ("model",)
+
+    def __init__(self, chance):
+        super().__init__()
+        self.chance = chance
+        #: chance with which a request fails now, half of them after they were carried out
+        self.failing = 0.0
+
+    def attempt(self, path, carry_out):
+        process = PROCESS.get()
+        if process is not None and process.is_dead:
+            raise KilledError
+        fails = self.failing and self.chance.random() < self.failing
+        if fails and self.chance.random() < 0.5:
+            raise OSError(errno.EIO, "the store of the model does not answer", path)
+        value = carry_out()
+        if fails:
+            raise OSError(errno.EIO, "the store of the model has not answered", path)
+        return value
+
+
+def _failing(name):
+    plain = getattr(MemoryStore, name)
+    return lambda self, path, *args, **named: self.attempt(path, lambda: plain(self, path, *args, **named))
+
+
+for _name in _REQUESTS:
+    setattr(StoreModel, _name, _failing(_name))

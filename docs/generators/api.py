@@ -33,7 +33,7 @@ _GROUPS = (
         ),
     ),
     ("Dates and times", ("current_date", "make_date", "make_time", "make_timestamp", "now")),
-    ("Places of rows", ("rand", "row_place")),
+    ("Places of rows, and chance", ("rand", "row_place", "uuid")),
     ("Aggregates", _AGGREGATES),
     (
         "Window functions",

@@ -28,7 +28,6 @@ NOT_IN_SQL: Final[dict[str, str]] = {
     "dt_is_business_day": "`isodow(d) < 6`, beside a table of holidays",
     "dt_add_business_days": "SQL has no calendar of holidays",
     "dt_business_day_count": "SQL has no calendar of holidays",
-    "struct_with_fields": "`{'a': s.a, 'b': x}`",
     "struct_rename_fields": "`{'b': s.a}`",
     "struct_drop": "`{'a': s.a}`, the fields that stay",
     "dt_ordinal_day": "`dayofyear(d)` is planned from the first day of the year",

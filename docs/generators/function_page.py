@@ -57,7 +57,9 @@ In the examples, `values(expression, x=[...])` is short for the result over a sm
 | positions in lists | from 0 | Polars, Spark's `get` | DuckDB: from 1 |
 | nulls among elements in `sum`, `min`, `max`, `join` | ignored | Polars, DuckDB | |
 | `list.contains` where elements are null | false | DuckDB, Polars | Spark: null |
-| a key twice in a map | allowed; `get` returns the first value | | Spark, DuckDB: an error |
+| a key twice in a map | allowed in data that is read; `get` returns the first value | | Spark, DuckDB: an error |
+| `map.concat` with a key twice | an error | Spark | DuckDB's `map_concat`: the last value |
+| `now` | the moment at which the job is submitted | Spark | Polars: none; pandas: when it is called |
 | `sequence` by months from Jan 31 | Feb 29, Mar 31 | Spark, Polars | DuckDB: Feb 29, Mar 29 |
 | `truncate("2 weeks")` | from Monday 1970-01-05 | Polars | DuckDB's `time_bucket`: from 2000-01-03 |
 | `jaro` and `jaro_winkler` | count characters | | DuckDB: bytes |

@@ -23,6 +23,7 @@ from typing import Final
 from engine.formats.registry import format_of
 from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec
+from engine.lowering.job_moment import asks_for_it
 from engine.lowering.logical_node import LogicalNode, reachable
 
 BYTES_MAX: Final = 16 << 20
@@ -106,9 +107,9 @@ class KeptJobs:
 
 
 def _sources_of(node: LogicalNode) -> tuple[SourceSpec, ...] | None:
-    """Return the sources below a node; None where rows are cached, whose source comes later."""
+    """Return the sources below a node; None where rows are cached, whose source comes later, or by the moment."""
     nodes = list(reachable([node]))
-    if any(each.cached is not None for each in nodes):
+    if any(each.cached is not None for each in nodes) or asks_for_it(each.operator for each in nodes):
         return None
     return tuple(each.operator.spec for each in nodes if isinstance(each.operator, Source))
 

@@ -1,7 +1,7 @@
 """The calls of DataSet that choose rows or number them, make rows of columns and columns of rows.
 
     head tail sample             some of the rows
-    drop_nulls fill_null         nulls
+    drop_nulls fill_null cast    nulls, types
     drop_duplicates              one row of those that are equal in some columns
     with_row_index               a number for each row
     pipe transform               functions of data sets, in a chain of calls
@@ -125,6 +125,26 @@ class RowCalls(RelationalCalls):
         for name in names:
             found = found.filter(col(name).is_not_null())
         return found
+
+    def cast(self, types: Any, strict: bool = True) -> Self:
+        """Return the rows with columns of other types: by name or selector, or one type for all columns.
+
+        A type is pyarrow's, its name, or ``int``, ``float``, ``str`` or ``bool``. A value that the type has not fails
+        the job; without ``strict`` it is null.
+
+        >>> rows({"x": ["1", "2"], "y": [3, 4]}).cast({"x": "int64", "y": float}).to_arrow().to_pylist()
+        [{'x': 1, 'y': 3.0}, {'x': 2, 'y': 4.0}]
+        """
+        from engine.column_expressions.expressions import col
+
+        wanted = types if isinstance(types, Mapping) else {tuple(self.schema.names): types}
+        cast: dict[str, Expr] = {}
+        for columns, data_type in wanted.items():
+            for name in self._names(list(columns) if isinstance(columns, tuple) else columns, "cast"):
+                if name in cast:
+                    raise SchemaError(f"cast: column {name!r} has two types")
+                cast[name] = col(name).cast(data_type) if strict else col(name).try_cast(data_type)
+        return self.with_columns(**cast) if cast else self
 
     def fill_null(self, values: Any) -> Self:
         """Return the rows with values in place of nulls: by name of the column, or one for all columns of its kind.

@@ -99,7 +99,8 @@ _OF_FRAMES: Final = frozenset(
 
 def _window_base(one: Aggregated) -> Over:
     """Return an aggregate as a window function: what its filter leaves out is null there."""
-    if one.function not in _OF_FRAMES or one.options or one.order_by:
+    is_of_several = one.distinct and len(one.arguments) > 1
+    if one.function not in _OF_FRAMES or one.options or one.order_by or is_of_several:
         return Over(OF_GROUPS, one)
     argument = one.arguments[0] if one.arguments else None
     second = one.arguments[1] if len(one.arguments) > 1 else None
@@ -107,10 +108,22 @@ def _window_base(one: Aggregated) -> Over:
     distinct = one.distinct and function not in _SAME_OF_DISTINCT
     if one.where is None:
         return Over(function, argument, default=second, distinct=distinct)
-    if one.function in ("first", "last"):
+    if one.function in ("first", "last") and not _has_values_alone(one.where, one.arguments[0]):
         raise NotYetSupportedError(f"{expression_text(one)} over a window")
     kept = Case(((one.where, make_literal(1) if argument is None else argument),))
-    return Over("count" if argument is None else function, kept, default=second, distinct=distinct)
+    ignores_nulls = one.function in ("first", "last")
+    function = f"{function}_value" if ignores_nulls else function
+    function = "count" if argument is None else function
+    return Over(function, kept, default=second, distinct=distinct, ignore_nulls=ignores_nulls)
+
+
+def _has_values_alone(condition: Expression, value: Expression) -> bool:
+    """Whether a condition is true only where a value is not null."""
+    if not isinstance(condition, Call):
+        return False
+    if condition.function == "and":
+        return any(_has_values_alone(each, value) for each in condition.arguments)
+    return condition == Call("is_not_null", (value,))
 
 
 def argument_expression(value: Any, what: str) -> Expression:
@@ -167,13 +180,15 @@ def count_if(condition: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
     return aggregated("count_all", filter=Expr(Call("and", both)))
 
 
-def count_distinct(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+def count_distinct(argument: Any, *others: Any, filter: Any = None) -> Aggregate:  # noqa: A002
     """Return the number of different values that are not null; int64. NaN is one value, -0.0 is 0.0.
 
-    >>> groups(x=["a", "b", None, "a"]).agg(kinds=count_distinct("x"))
-    [Row(kinds=2)]
+    Of several arguments: how many combinations there are in rows without a null in any of them.
+
+    >>> groups(x=["a", "b", None, "a"], y=[1, 1, 1, 2]).agg(kinds=count_distinct("x"), pairs=count_distinct("x", "y"))
+    [Row(kinds=2, pairs=3)]
     """
-    return aggregated("count", argument, filter=filter, distinct=True)
+    return aggregated("count", argument, *others, filter=filter, distinct=True)
 
 
 def sum_(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
@@ -212,25 +227,37 @@ def avg(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggrega
     return aggregated("avg", argument, filter=filter, distinct=distinct)
 
 
-def first(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+def first(argument: Any, *, filter: Any = None, ignore_nulls: bool = False) -> Aggregate:  # noqa: A002
     """Return the value of the first row, null if that is null: after a sort in its order, else of any row.
 
     One subtask takes its rows as they come, so equal inputs give equal results. With several subtasks and rows without
-    an order, it is the first row of the subtask whose rows arrive first.
+    an order, it is the first row of the subtask whose rows arrive first. ignore_nulls: of the rows that have a value.
 
-    >>> groups(x=[1, 5, 9]).agg(any=first("x"), large=first("x", filter=col("x") > 3))
-    [Row(any=1, large=5)]
+    >>> groups(x=[None, 5, 9]).agg(any=first("x"), value=first("x", ignore_nulls=True))
+    [Row(any=None, value=5)]
     """
-    return aggregated("first", argument, filter=filter)
+    return _of_row("first", argument, filter, ignore_nulls)
 
 
-def last(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+def last(argument: Any, *, filter: Any = None, ignore_nulls: bool = False) -> Aggregate:  # noqa: A002
     """Return the value of the last row, null if that is null; for the order, see ``first``.
 
-    >>> groups(x=[1, 5, 9]).agg(any=last("x"), small=last("x", filter=col("x") < 9))
-    [Row(any=9, small=5)]
+    >>> groups(x=[1, 5, None]).agg(any=last("x"), value=last("x", ignore_nulls=True))
+    [Row(any=None, value=5)]
     """
-    return aggregated("last", argument, filter=filter)
+    return _of_row("last", argument, filter, ignore_nulls)
+
+
+def _of_row(function: str, argument: Any, condition: Any, ignore_nulls: bool) -> Aggregate:
+    """Return the value of the first or last row; of those that have one, where nulls are ignored."""
+    if not isinstance(ignore_nulls, bool):
+        raise SchemaError(f"{function}(ignore_nulls={ignore_nulls!r}): True or False")
+    if not ignore_nulls:
+        return aggregated(function, argument, filter=condition)
+    has_value: Expression = Call("is_not_null", (argument_expression(argument, function),))
+    if condition is not None:
+        has_value = Call("and", (argument_expression(condition, f"{function}: filter="), has_value))
+    return aggregated(function, argument, filter=Expr(has_value))
 
 
 def any_(condition: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002

@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.column_expressions.string_expressions import ExprT
 from engine.errors import SchemaError
-from engine.expressions.lambda_bodies import ELEMENT, ELEMENT_ITSELF, PLACE, body_text, captured
+from engine.expressions.lambda_bodies import ELEMENT, ELEMENT_ITSELF, PLACE, body_text, captured_part
 from engine.graph.expression import (
     ColumnRef,
     Expression,
@@ -54,16 +54,16 @@ def body_call(
     if has_data_set(found):
         raise SchemaError(f"{what}: a value of a data set within a list; make it a column first")
     own[ELEMENT_ITSELF] = ELEMENT
-    seen: dict[str, str] = {}
+    seen: list[Expression] = []
 
     def renamed(part: Expression) -> Expression | None:
-        if not isinstance(part, ColumnRef):
-            return None
-        return ColumnRef(own.get(part.name) or seen.setdefault(part.name, captured(len(seen))))
+        if isinstance(part, ColumnRef) and part.name in own:
+            return ColumnRef(own[part.name])
+        return captured_part(part, seen)
 
     text = body_text(replaced(found, renamed))
     options = {"has_initial": True} if first else {}
-    return values.call(function, *first, *(values.made(ColumnRef(name)) for name in seen), body=text, **options)
+    return values.call(function, *first, *map(values.made, seen), body=text, **options)
 
 
 def _taken(function: Callable[..., Any], most: int, what: str) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from engine.column_expressions.nested_expressions import ListExpressions, MapExpressions, StructExpressions
     from engine.column_expressions.string_expressions import StringExpressions
     from engine.column_expressions.time_expressions import TimeExpressions
+
+_NO_DEFAULT: Final = object()
 
 
 class Expr(NumberFunctions, RowValue, HasOtherNames):
@@ -80,8 +82,8 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         return Expr(with_constants(function, arguments, plain, named))
 
     def made(self, value: Any) -> Expr:
-        """Return a column of the plan, an Expr, or a plain value as an Expr."""
-        return Expr(value) if isinstance(value, ColumnRef) else as_expression(value)
+        """Return a column or a call of the plan, an Expr, or a plain value as an Expr."""
+        return Expr(value) if isinstance(value, ColumnRef | Call) else as_expression(value)
 
     def _reversed(self, function: str, left: Any) -> Expr:
         if is_chained(function, 2):
@@ -262,20 +264,18 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         """
         return self.call("replace", *_mapped(mapping, "replace"))
 
-    def replace_strict(self, mapping: Mapping[Any, Any], *default: Any) -> Expr:
+    def replace_strict(self, mapping: Mapping[Any, Any], default: Any = _NO_DEFAULT) -> Expr:
         """Return the value that a mapping has for it; one that is none of the keys fails the job, or is the default.
 
         Null that is no key is null, or the default. The type is that of the new values.
 
-        >>> values(col("x").replace_strict({1: "one", 2: "two"}, "many"), x=[1, 2, 3])
+        >>> values(col("x").replace_strict({1: "one", 2: "two"}, default="many"), x=[1, 2, 3])
         ['one', 'two', 'many']
         """
-        if len(default) > 1:
-            raise SchemaError(f"replace_strict: one default, not {len(default)}")
         keys, values = _mapped(mapping, "replace_strict")
-        if default:
-            return self.call("replace", keys, values, *default)
-        return self.call("replace", keys, values, strict=True)
+        if default is _NO_DEFAULT:
+            return self.call("replace", keys, values, strict=True)
+        return self.call("replace", keys, values, default)
 
     def nullif(self, other: Any) -> Expr:
         """Return the value, null where it equals another one.

@@ -61,6 +61,7 @@ from engine.column_expressions.row_functions import (
     row_place,
     sequence,
     struct,
+    uuid,
 )
 from engine.column_expressions.value_aggregates import (
     approx_count_distinct,
@@ -136,6 +137,7 @@ __all__ = [
     "string_agg",
     "struct",
     "sum_",
+    "uuid",
     "variance",
     "variance_pop",
     "when",

@@ -392,6 +392,17 @@ class MapExpressions(HasOtherNames, Generic[ExprT]):
         """
         return self._value.call("map_entries")
 
+    def concat(self, *others: Any) -> ExprT:
+        """Return the map with the entries of others behind its own; a key twice fails the job.
+
+        >>> values(map_from(array("a"), array(1)).map.concat(map_from(array("b"), array(2))))
+        [[('a', 1), ('b', 2)]]
+        """
+        if not others:
+            raise SchemaError("map.concat(): give it another map")
+        entries = [self._value.made(other).call("map_entries") for other in others]
+        return ListExpressions(self.entries()).concat(*entries).call("map_from_entries")
+
     def filter(self, condition: Callable[[Any, Any], Any]) -> ExprT:
         """Return the map of the entries for which a condition of key and value is true.
 

@@ -8,9 +8,13 @@ Held by: tests/api/test_documented_functions.py
 
 from __future__ import annotations
 
-from typing import Any, Self
+import math
+from typing import Any, Literal, Self, get_args
 
 from engine.errors import SchemaError
+
+#: treatment of a value in the middle between two
+RoundMode = Literal["half_away_from_zero", "half_to_even"]
 
 
 class NumberFunctions:
@@ -22,15 +26,21 @@ class NumberFunctions:
         """Return a function of this value and others."""
         raise NotImplementedError
 
-    def round(self, digits: int = 0) -> Self:
+    def round(self, digits: int = 0, mode: RoundMode = "half_away_from_zero") -> Self:
         """Round to digits behind the decimal point, halves away from zero; negative digits are before the point.
+
+        mode: "half_to_even" rounds halves to the even digit; floats that keep digits are cast to a decimal first.
 
         >>> values(col("x").round(1), x=[0.25, -0.25, 7.0])
         [0.3, -0.3, 7.0]
+        >>> values(col("x").round(mode="half_to_even"), x=[0.5, 1.5])
+        [0.0, 2.0]
         """
         if isinstance(digits, bool) or not isinstance(digits, int):
             raise SchemaError(f"round({digits!r}): the digits are an int")
-        return self.call("round", digits=digits)
+        if mode not in get_args(RoundMode):
+            raise SchemaError(f"round(mode={mode!r}): choose one of {', '.join(get_args(RoundMode))}")
+        return self.call("round", digits=digits, **({"to_even": True} if mode == "half_to_even" else {}))
 
     def clip(self, lower: Any = None, upper: Any = None) -> Self:
         """Return the nearest value between two bounds; None does not bound.
@@ -71,6 +81,14 @@ class NumberFunctions:
         [3.0, -2.0]
         """
         return self.call("ceil")
+
+    def trunc(self) -> Self:
+        """Return the next whole number towards zero, in the same type.
+
+        >>> values(col("x").trunc(), x=[2.5, -2.5])
+        [2.0, -2.0]
+        """
+        return self.call("trunc")
 
     def sqrt(self) -> Self:
         """Return the square root; NaN of a negative number.
@@ -119,6 +137,33 @@ class NumberFunctions:
         [3.0]
         """
         return self.call("log2")
+
+    def log(self, base: float) -> Self:
+        """Return the logarithm to a base, a positive number other than 1; ``ln`` is the natural one.
+
+        >>> values(col("x").log(3), x=[9.0, 0.0])
+        [2.0, -inf]
+        """
+        if isinstance(base, bool) or not isinstance(base, int | float) or not 0 < base < math.inf or base == 1:
+            raise SchemaError(f"log({base!r}): the base is a positive number other than 1")
+        known = {2.0: "log2", 10.0: "log10"}.get(float(base))
+        return self.call("ln").call("divide", math.log(base)) if known is None else self.call(known)
+
+    def log1p(self) -> Self:
+        """Return the natural logarithm of the value and 1, which is exact for values near 0.
+
+        >>> values(col("x").log1p(), x=[0.0, -1.0])
+        [0.0, -inf]
+        """
+        return self.call("log1p")
+
+    def expm1(self) -> Self:
+        """Return e to the power of the value, without 1, which is exact for values near 0.
+
+        >>> values(col("x").expm1(), x=[0.0, 1.0])
+        [0.0, 1.718281828459045]
+        """
+        return self.call("expm1")
 
     def sin(self) -> Self:
         """Return the sine of an angle in radians; NaN of an infinite one.

@@ -8,6 +8,8 @@
 
     class DataSet(HasOtherNames): _kind, _other_names = "a data set", ON_DATA_SETS
 
+What the rows here have not, ``engine.foreign_names`` has: all names of Polars, PySpark and pandas.
+
 It stays an AttributeError, so ``hasattr`` and checks for protocols work as before. Type checkers know
 nothing of it: to them what is not there is not there.
 
@@ -25,67 +27,32 @@ def _by_name(*rows: tuple[str, str]) -> dict[str, str]:
 
 
 ON_DATA_SETS: Final = _by_name(
-    ("groupby groupBy", "group_by(keys).agg(name=...)"),
-    ("where query", "filter(condition)"),
-    ("order_by orderBy sort_values sort_by", "sort(by, descending=...)"),
-    ("withColumn withColumns with_column assign mutate", "with_columns(name=expression)"),
-    ("withColumnRenamed withColumnsRenamed", "rename({'old': 'new'})"),
-    ("selectExpr", "select(name=expression), or env.sql(query)"),
-    ("merge", "join(other, on=..., how=...)"),
-    ("join_asof merge_asof", "asof_join(other, on=..., by=...)"),
-    ("join_where", "join(other, condition=...)"),
-    ("crossJoin", "join(other, how='cross')"),
-    ("unionAll unionByName concat append vstack extend", "union(other)"),
-    ("subtract minus exceptAll", "except_(other, all=...)"),
-    ("intersectAll", "intersect(other, all=True)"),
-    ("dropna drop_na", "drop_nulls(subset)"),
-    ("fillna", "fill_null(values)"),
-    ("dropDuplicates", "drop_duplicates(subset)"),
-    ("isnull isna", "null_count()"),
-    ("unique", "distinct(subset), or drop_duplicates(subset, keep=...)"),
-    ("melt", "unpivot(on, index)"),
-    ("toPandas", "to_pandas()"),
-    ("toArrow", "to_arrow()"),
-    ("to_csv sink_csv", "write_csv(path), and env.execute() runs it"),
-    ("to_parquet sink_parquet", "write_parquet(path), and env.execute() runs it"),
-    ("to_json sink_ndjson write_ndjson", "write_json(path), and env.execute() runs it"),
-    ("persist", "cache()"),
-    ("take first", "head(n)"),
-    ("printSchema dtypes collect_schema", "schema"),
-    ("shape height width", "count() and columns"),
-    ("iterrows itertuples toLocalIterator", "iter_rows()"),
-    ("apply map_rows foreach", "map(fn, schema)"),
+    ("order_by sort_by", "sort(by, descending=...)"),
+    ("with_column mutate", "with_columns(name=expression)"),
+    ("merge_asof", "asof_join(other, on=..., by=...)"),
+    ("concat append vstack extend", "union(other)"),
+    ("minus", "except_(other, all=...)"),
+    ("drop_na", "drop_nulls(subset)"),
+    ("write_ndjson", "write_json(path), and env.execute() runs it"),
+    ("height", "count() and columns"),
+    ("map_rows", "map(fn, schema)"),
     ("flatMap", "flat_map(fn, schema)"),
-    ("mapInPandas mapInArrow", "map_batches(fn, schema, format=...)"),
     ("mapPartitions", "map_partition(fn, schema)"),
-    ("repartition", "rebalance(), or key_by(keys)"),
     ("with_row_count", "with_row_index(name)"),
-    ("iloc loc", "filter(condition), limit(n, offset=...) and select(columns)"),
     ("to_dict_list rows", "to_dicts()"),
-    ("groupby_dynamic resample", "group_by_dynamic(index, every)"),
-    ("createOrReplaceTempView", "env.register(name, data_set)"),
+    ("groupby_dynamic", "group_by_dynamic(index, every)"),
 )
 
 _AGGREGATE: Final = "an aggregate such as sum_('x') or avg('x') in group_by(...).agg(name=...), or .over(...) a window"
 
 ON_EXPRESSIONS: Final = _by_name(
-    ("trunc truncate", "floor(), or ceil() of numbers below 0"),
-    ("isin", "is_in(values)"),
-    ("isnull isna isNull", "is_null()"),
-    ("notnull notna isNotNull", "is_not_null()"),
-    ("isNaN isnan", "is_nan()"),
-    ("fillna", "fill_null(value)"),
+    ("isnan", "is_nan()"),
     ("map_dict", "replace({old: new}) or replace_strict({old: new}, default)"),
-    ("hash xxhash64", "hash64(col('x'))"),
+    ("xxhash64", "hash64(col('x'))"),
     ("sha2", "sha256() or sha512()"),
-    ("bitwise_count_ones", "bit_count()"),
     ("soundex", "str.jaro_winkler(other) or str.levenshtein(other); soundex is not there, it fits English names alone"),
-    ("astype", "cast(type)"),
-    ("eqNullSafe eq_missing", "eq_null_safe(other)"),
     ("sum mean avg max min count std var median first last n_unique nunique quantile", _AGGREGATE),
-    ("desc asc", "descending=True in sort(...) or over(...)"),
     ("over", _AGGREGATE),
-    ("shift", "lag(x, n).over(partition_by, order_by)"),
     *(
         (names, f"{names.split()[0]}(x).over(partition_by, order_by)")
         for names in (
@@ -97,77 +64,39 @@ ON_EXPRESSIONS: Final = _by_name(
         (f"rolling_{each}", f"rolling_{each}(x, 3).over(partition_by, order_by)")
         for each in ("sum", "mean", "min", "max", "std", "var")
     ),
-    ("rolling", "avg(x).over(partition_by, order_by, rows=(-2, 0)) and the like"),
-    ("cut", "cut(x, breaks)"),
-    ("qcut", "qcut(x, quantiles).over(partition_by)"),
-    ("is_unique is_duplicated is_first_distinct is_last_distinct", "the function of that name: is_unique('x')"),
-    ("value_counts", "value_counts('x') of the data set"),
-    ("exclude", "a selector of drey.selectors, which choose columns"),
-    ("apply map_elements map_batches", "a function made with udf(type), as f(col('x'))"),
-    ("rlike", ".str.matches(pattern)"),
-    ("startswith startsWith", ".str.starts_with(text)"),
-    ("endswith endsWith", ".str.ends_with(text)"),
-    ("substr", ".str.slice(start, stop)"),
-    ("getField", "field(name)"),
-    ("getItem", ".list.get(index) or .map.get(key)"),
-    ("unique", "distinct(subset) of the data set"),
-    ("isBetween is_between", "between(low, high)"),
+    ("startsWith", ".str.starts_with(text)"),
+    ("endsWith", ".str.ends_with(text)"),
+    ("isBetween", "between(low, high)"),
 )
 
 ON_TEXTS: Final = _by_name(
-    ("len len_chars", "length()"),
-    ("startswith", "starts_with(text)"),
-    ("endswith", "ends_with(text)"),
-    ("to_uppercase", "upper()"),
-    ("to_lowercase", "lower()"),
-    ("strip_chars trim", "strip()"),
-    ("to_datetime strptime", "to_timestamp(format)"),
+    ("trim", "strip()"),
     ("substr substring", "slice(start, stop)"),
-    ("zfill rjust pad_start", "pad_left(width, fill)"),
-    ("ljust pad_end", "pad_right(width, fill)"),
-    ("findall", "extract_all(pattern)"),
-    ("match fullmatch isdigit isalpha rlike", "matches(pattern)"),
-    ("json_path_match", "json_get(path)"),
-    ("json_decode", "json_parse(schema)"),
-    ("join", ".list.join(separator), of lists"),
+    ("rlike", "matches(pattern)"),
     ("soundex", "jaro_winkler(other) or levenshtein(other); soundex is not there, it fits English names alone"),
     ("jaro_winkler_similarity", "jaro_winkler(other)"),
     ("octet_length", "len_bytes()"),
     ("json_extract get_json_object", "json_get(path)"),
-    ("cat", "concat(other) or +"),
 )
 
 ON_TIMES: Final = _by_name(
-    ("dayofweek day_of_week", "weekday()"),
-    ("dayofyear", "day_of_year()"),
-    ("weekofyear isocalendar", "week() and iso_year()"),
-    ("floor trunc round", "truncate(unit)"),
-    ("tz_convert convert_time_zone", "to_timezone(zone)"),
-    ("tz_localize replace_time_zone", "with_timezone(zone)"),
-    ("timestamp", "epoch(unit)"),
-    ("to_string format", "strftime(format)"),
-    ("total_seconds total_days", "diff(other, unit) of the two times"),
+    ("weekofyear", "week() and iso_year()"),
+    ("trunc", "truncate(unit)"),
+    ("format", "strftime(format)"),
     ("bucket time_bucket", "truncate('15 minutes')"),
     ("weekday_name", "day_name()"),
-    ("month_end", "last_day()"),
-    ("month_start", "first_day()"),
 )
 
 ON_LISTS: Final = _by_name(
-    ("len size lengths", "length()"),
-    ("head", "slice(0, n)"),
-    ("tail", "slice(-n)"),
+    ("size lengths", "length()"),
     ("array_contains", "contains(value)"),
-    ("unique", "distinct()"),
-    ("n_unique nunique", "distinct().list.length()"),
+    ("nunique", "distinct().list.length()"),
     ("average avg", "mean()"),
     ("array_join to_string", "join(separator)"),
-    ("explode", "explode(column) of the data set"),
-    ("map apply agg", "transform(lambda x: ...)"),
-    ("set_union array_union", "union(other)"),
-    ("set_intersection array_intersect", "intersection(other)"),
-    ("set_difference array_except", "difference(other)"),
-    ("set_symmetric_difference", "symmetric_difference(other)"),
+    ("map apply", "transform(lambda x: ...)"),
+    ("array_union", "union(other)"),
+    ("array_intersect", "intersection(other)"),
+    ("array_except", "difference(other)"),
     ("index_of array_position", "position(value)"),
     ("forall", "all(condition)"),
     ("aggregate fold", "reduce(function, initial)"),
@@ -192,8 +121,6 @@ ON_STRUCTS: Final = _by_name(
     ("withField with_field", "with_fields(name=value)"),
     ("dropFields", "drop(names)"),
     ("rename", "rename_fields({'old': 'new'})"),
-    ("unnest", "unnest(column) of the data set"),
-    ("json_encode", "to_json() of the expression"),
 )
 
 ON_ENVIRONMENTS: Final = _by_name(
@@ -212,16 +139,23 @@ ON_ENVIRONMENTS: Final = _by_name(
 )
 
 ON_GROUPS: Final = _by_name(
-    ("count size len", "agg(n=count())"),
-    ("sum mean max min avg median first last std var nunique n_unique", "agg(name=sum_('x')) and the like"),
-    ("apply applyInPandas map_groups flatMapGroups", "reduce(fn, schema)"),
-    ("pivot", "pivot(on, values, index, agg) of the data set"),
-    ("aggregate", "agg(name=...)"),
+    ("flatMapGroups", "reduce(fn, schema)"),
     ("filter where having", "agg(n=count()).filter(col('n') > 1)"),
     ("collect show to_arrow to_pandas to_polars to_dicts select with_columns sort", "agg(name=...) first"),
 )
 
 
+#: places of the methods of a kind in other libraries: library and part
+_PLACES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "a data set": (("Polars", "LazyFrame"), ("PySpark", "DataFrame"), ("pandas", "Series and DataFrame")),
+    "group_by()": (("Polars", "GroupBy"), ("PySpark", "GroupedData"), ("pandas", "groupby")),
+    "an expression": (("Polars", "Expr"), ("PySpark", "Column"), ("pandas", "Series and DataFrame")),
+    ".str": (("Polars", "Expr.str"), ("pandas", "Series.str"), ("Polars", "Expr.bin"), ("Polars", "Expr.cat")),
+    ".dt": (("Polars", "Expr.dt"), ("pandas", "Series.dt")),
+    ".list": (("Polars", "Expr.list"), ("Polars", "Expr.arr")),
+    ".struct": (("Polars", "Expr.struct"),),
+    ".name": (("Polars", "Expr.name"),),
+}
 #: similarity from which a name is suggested, 0 to 1
 _LIKE: Final = 0.7
 
@@ -244,9 +178,19 @@ class HasOtherNames:
             advice = self._other_names.get(name, "")
             if not advice and self._kind == "a data set" and name in self.columns:
                 advice = f"col({name!r}) or data[{name!r}]"
+            advice = advice or _answer(self._kind, name)
             if advice:
-                raise AttributeError(f"{text}: write {advice}")
+                reason = advice.removeprefix("no: ")
+                raise AttributeError(f"{text}: {reason}" if reason != advice else f"{text}: write {advice}")
             raise AttributeError(f"{text}{_near(name, self)}")
+
+
+def _answer(kind: str, name: str) -> str:
+    """Return the answer for a name that another library has in such a place; "" for none."""
+    from engine.foreign_names import NAMES
+
+    found = (NAMES[library][part].get(name) for library, part in _PLACES.get(kind, ()))
+    return next((answer.replace("`", "") for answer in found if answer), "")
 
 
 def _near(name: str, held: HasOtherNames) -> str:

@@ -14,8 +14,8 @@ from engine.column_expressions.intervals import interval, units_of
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.expressions.lambda_bodies import ELEMENT_ITSELF
-from engine.expressions.literals import make_literal, refuse_texts_alone
-from engine.graph.expression import SQL_TEXT, Call, ColumnRef
+from engine.expressions.literals import refuse_texts_alone
+from engine.graph.expression import JOB_MOMENT, SQL_TEXT, Call, ColumnRef
 
 if TYPE_CHECKING:
     from engine.choices import SequenceEnds
@@ -148,21 +148,23 @@ def sequence(start: Any, stop: Any, step: Any = None, closed: SequenceEnds = "bo
 
 
 def now() -> Expr:
-    """Return the moment at which this is called, in UTC: one moment for all rows and subtasks.
+    """Return the moment at which the job is submitted, in UTC: one for all rows, subtasks and restarts of a job.
 
-    >>> values(now() > datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC))
-    [True]
+    A data set that is run twice has another moment each time.
+
+    >>> with Environment() as env:
+    ...     env.sequence(1, 2, name="a").select(is_late=now().dt.year() > 2024).to_dicts()
+    [{'is_late': True}, {'is_late': True}]
     """
-    from datetime import UTC, datetime
-
-    return Expr(make_literal(datetime.now(UTC)))
+    return Expr(Call(JOB_MOMENT, ()))
 
 
 def current_date(timezone: str = "UTC") -> Expr:
-    """Return the date at which this is called, in a time zone: one date for all rows and subtasks.
+    """Return the date at which the job is submitted, in a time zone: one for all rows, subtasks and restarts.
 
-    >>> values(current_date("Asia/Tokyo") > datetime.date(2024, 1, 1))
-    [True]
+    >>> with Environment() as env:
+    ...     env.sequence(1, 1, name="a").select(is_late=current_date("Asia/Tokyo").dt.year() > 2024).to_dicts()
+    [{'is_late': True}]
     """
     return now().dt.to_timezone(timezone).dt.date()
 
@@ -235,13 +237,28 @@ def rand(seed: int | None = None) -> Expr:
     >>> values(rand(7) < 1)
     [True]
     """
-    if seed is None:
-        import secrets
-
-        seed = secrets.randbits(62)
+    seed = _new_seed() if seed is None else seed
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
         raise SchemaError(f"rand({seed!r}): the seed is an int of 64 bits")
     return Expr(Call("rand", (), {"seed": seed}))
+
+
+def uuid() -> Expr:
+    """Return a random UUID of version 4 as text, another for each row, in ``select`` and ``with_columns``.
+
+    A task that runs again gives its rows the same ones if they come in the same order. A key that stays with a row,
+    whichever job makes it, is a hash of its values, such as ``sha256``.
+
+    >>> values(uuid().str.length(), x=[1, 2])
+    [36, 36]
+    """
+    return Expr(Call("uuid", (), {"seed": _new_seed()}))
+
+
+def _new_seed() -> int:
+    import secrets
+
+    return secrets.randbits(62)
 
 
 def row_place() -> Expr:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from engine.column_expressions.data_types import declared_schema
+from engine.column_expressions.data_types import to_data_type
 from engine.column_expressions.expression import Expr, to_expression
 from engine.errors import SchemaError
 from engine.expressions.literals import refuse_texts_alone
@@ -85,10 +85,10 @@ def udf(returns: Any = None, *, kind: UdfKind = "scalar", batch: BatchFormat | N
         raise SchemaError(f"udf: kind {kind!r} is none of {', '.join(KINDS)}")
     if setup is not None and not callable(setup):
         raise SchemaError(f"udf: setup={setup!r}: expected a function, which makes what each subtask needs once")
-    data_type = returns if isinstance(returns, pa.DataType) else hinted_type(returns)
+    is_named = isinstance(returns, pa.DataType | str)
+    data_type = to_data_type(returns) if is_named else hinted_type(returns)
     if data_type is not None:
-        plain = declared_schema(pa.schema([("returned", data_type)]), "udf").field(0).type
-        return lambda function: Udf(function, plain, kind, setup)
+        return lambda function: Udf(function, data_type, kind, setup)
     if returns is None:
         return lambda function: _hinted(function, kind, setup)
     if callable(returns) and not isinstance(returns, type):

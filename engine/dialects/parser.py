@@ -38,7 +38,7 @@ _KEYWORD_TEXT: Final = """
 """
 _KEYWORDS: Final = tuple(_KEYWORD_TEXT.split())
 #: functions whose arguments have names
-_BY_NAME: Final = ("struct_pack", "struct_insert")
+_BY_NAME: Final = ("struct_pack", "struct_insert", "struct_update")
 _BEGIN: Final = ("", "(", "PIVOT", "UNPIVOT", "TABLE")
 
 

@@ -20,7 +20,7 @@ from engine.expressions.common_type import result_type_of
 from engine.expressions.conditional import bind_case
 from engine.expressions.function_registry import find_function
 from engine.expressions.literals import literal_scalar
-from engine.expressions.random_numbers import random_numbers, row_places
+from engine.expressions.random_numbers import random_numbers, row_places, uuids
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text
@@ -77,6 +77,11 @@ def compile_operand(expression: Expression, schema: pa.Schema, shared: SharedPar
     return shared.kept(key, _compile(expression, schema, shared)) if known is None else known
 
 
+def moment_of_no_job(_batch: pa.RecordBatch) -> pa.Scalar:
+    """Raise the error of a moment that no plan has put in its place."""
+    raise SchemaError("now() is the moment at which a job is submitted; outside of a job it has no value")
+
+
 def _compile(expression: Expression, schema: pa.Schema, shared: SharedParts | None) -> Operand:
     match expression:
         case ColumnRef(name=name):
@@ -88,6 +93,10 @@ def _compile(expression: Expression, schema: pa.Schema, shared: SharedParts | No
             return Operand(pa.float64(), random_numbers(int(options.get("seed") or 0)))
         case Call(function="row_place"):
             return Operand(pa.int64(), row_places())
+        case Call(function="uuid", options=options):
+            return Operand(pa.string(), uuids(int(options.get("seed") or 0)))
+        case Call(function="now"):
+            return Operand(pa.timestamp("us", "UTC"), moment_of_no_job)
         case Call():
             return _compile_call(expression, schema, shared)
         case Cast():

@@ -48,8 +48,8 @@ def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
     """
     if not isinstance(expression, ColumnRef | Literal) and not is_deterministic(expression):
         raise SchemaError(
-            f"{expression_text(expression)}: rand() and row_place() stand in select and with_columns only; make "
-            "it a column first, with_columns(r=rand()), and use the column"
+            f"{expression_text(expression)}: rand(), uuid() and row_place() stand in select and with_columns only; "
+            "make it a column first, with_columns(r=rand()), and use the column"
         )
     return _type_of(expression, schema)
 

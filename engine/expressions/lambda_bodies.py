@@ -15,7 +15,7 @@ from functools import cache
 
 import msgspec
 
-from engine.graph.expression import Expression
+from engine.graph.expression import JOB_MOMENT, Call, ColumnRef, Expression
 
 ELEMENT, PLACE, TOTAL = "element", "place", "total"
 #: name of the element in an expression of ``element()``, before it is a body
@@ -25,6 +25,15 @@ ELEMENT_ITSELF = "element()"
 def captured(number: int) -> str:
     """Return the name of a captured value in a body."""
     return f"captured{number}"
+
+
+def captured_part(part: Expression, seen: list[Expression]) -> ColumnRef | None:
+    """Return the name in a body of what it takes from around it, a column or the job's moment, and keep it in seen."""
+    if not isinstance(part, ColumnRef) and not (isinstance(part, Call) and part.function == JOB_MOMENT):
+        return None
+    if part not in seen:
+        seen.append(part)
+    return ColumnRef(captured(seen.index(part)))
 
 
 def body_text(body: Expression) -> str:

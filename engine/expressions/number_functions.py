@@ -3,7 +3,8 @@
 round       to the nearest decimal, halves away from zero, as DuckDB; digits may be negative. Of a float what counts is
             the value that it has: 2.675 is a little less and becomes 2.67, as in Python. Others take the digits that it
             is shown with (Spark: 2.68), or multiply first (Polars)
-floor ceil  integers are themselves. Decimals have the digits behind the point that were asked for, and one more before
+floor ceil trunc
+            integers are themselves. Decimals have the digits behind the point that were asked for, and one more before
             it, which 99.5 needs
 sign        -1, 0 or 1: of floats a float, and NaN of NaN
 clip        a bound that is left out does not bound; NaN stays
@@ -21,7 +22,7 @@ from typing import Final
 import pyarrow as pa
 
 from engine.expressions.argument_kinds import common, number, type_of_kind
-from engine.expressions.binding import Binding, Datum, Operand, Options, cast_decimals
+from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, cast_decimals
 from engine.expressions.common_type import DECIMAL_DIGITS_MAX
 from engine.expressions.decimal_widths import WIDE_DIGITS_MAX, rounded_type
 from engine.expressions.number_kernels import bit_counts, cube_roots, rounded
@@ -56,7 +57,12 @@ def bind_round(operands: Sequence[Operand], options: Options) -> Binding:
     if pa.types.is_decimal(data_type):
         return _of_decimals(by_arrow, data_type, digits) if digits < data_type.scale else _of_itself(data_type)
     if options.get("to_even"):
-        return Binding(by_arrow, (data_type,))
+        if digits and pa.types.is_floating(data_type):
+            raise NoMatchError(
+                "halves to the even digit are told exactly of whole numbers and decimals; cast to pa.decimal128(18, 4)"
+                " or the like first"
+            )
+        return Binding(by_arrow, (data_type,), can_raise=not pa.types.is_floating(data_type))
     if not pa.types.is_floating(data_type):
         return Binding(by_arrow, (data_type,), can_raise=True)
     floats = of_array(lambda values: rounded(values, digits))
@@ -66,7 +72,7 @@ def bind_round(operands: Sequence[Operand], options: Options) -> Binding:
 
 
 def rounding(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
-    """Return the binder of ``floor`` or ``ceil``."""
+    """Return the binder of ``floor``, ``ceil`` or ``trunc``."""
     kernel = getattr(pc, name)
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:

@@ -1,4 +1,4 @@
-"""``rand(seed)`` and ``row_place()``: numbers that a row has by its place in its subtask.
+"""``rand(seed)``, ``row_place()`` and ``uuid()``: values that a row has by its place in its subtask.
 
     row_place() = number of the subtask * 2**44 + how many rows were seen there before
     number of a row = the first 53 bits of XXH64(place of the row, seed XXH64(seed, number of the subtask)), over 2**53
@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from engine.expressions.byte_transforms import fold_words
+from engine.expressions.character_kernels import digits_of
 from engine.expressions.list_parts import positions
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -32,6 +33,7 @@ from engine.records.plain_scalars import scalar_of
 #: number of the subtask that opens its operators in this thread
 SUBTASK: Final[ContextVar[int]] = ContextVar("SUBTASK", default=0)
 _UNIT: Final = 2.0**-53
+_UUID_VERSION: Final = "4"
 #: number larger than that of the rows of a subtask
 _PLACES: Final = 2**44
 
@@ -66,6 +68,42 @@ def random_numbers(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
         return pc.multiply(whole, scalar_of(_UNIT))
 
     return numbers
+
+
+def uuids(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
+    """Return a function that gives random UUIDs of version 4 to batches, one after another."""
+    subtask = pa.array([_subtask()] * 2, pa.int64())
+    streams = fold_words(subtask, pa.array([seed, ~seed], pa.int64()))
+    seen = 0
+
+    def texts(batch: pa.RecordBatch) -> pa.Array:
+        nonlocal seen
+        count = batch.num_rows
+        places = pc.add(positions(count), scalar_of(seen))
+        seen += count
+        first, second = (_digits_of(fold_words(places, pa.repeat(stream, count))) for stream in streams)
+        # the version, 4, and the variant, whose digit is 8, 9, a or b
+        variant = pc.replace_substring_regex(_part(second, 0, 1), "[4-7]", "9")
+        for pattern, digit in (("[0-3]", "8"), ("[c-f]", "b")):
+            variant = pc.replace_substring_regex(variant, pattern, digit)
+        third, fourth = ([_UUID_VERSION, _part(first, 13, 16)], [variant, _part(second, 1, 4)])
+        parts = [_joined(each) for each in (third, fourth)]
+        return _joined([_part(first, 0, 8), _part(first, 8, 12), *parts, _part(second, 4, 16)], "-")
+
+    return texts
+
+
+def _digits_of(words: pa.Array) -> pa.Array:
+    """Return the 16 hexadecimal digits of each integer."""
+    return pc.utf8_lower(pc.utf8_lpad(pc.cast(digits_of(words, 4), pa.string()), 16, "0"))
+
+
+def _part(texts: pa.Array, start: int, stop: int) -> pa.Array:
+    return pc.utf8_slice_codeunits(texts, start, stop)
+
+
+def _joined(parts: list[Any], separator: str = "") -> pa.Array:
+    return pc.binary_join_element_wise(*parts, separator)
 
 
 def row_places() -> Callable[[pa.RecordBatch], pa.Array]:

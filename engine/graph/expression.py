@@ -89,6 +89,8 @@ class OrderedBy(Exact, frozen=True):
 
 #: expression of a number that grows from row to row
 ROW_PLACE: Final = Call("row_place", ())
+#: function of the moment at which a job is submitted, which its plan has as a constant (``engine.lowering.job_moment``)
+JOB_MOMENT: Final = "now"
 #: function of an expression that is written in SQL, whose option ``text`` it is
 SQL_TEXT: Final = "sql_text"
 #: limit of parts that are chained
@@ -322,8 +324,8 @@ def joined(function: str, parts: Iterable[Expression]) -> Expression:
 
 
 def reads_columns(expression: Expression) -> bool:
-    """Whether an expression reads a column."""
-    return _has(expression, ColumnRef)
+    """Whether an expression reads a column, or the moment that a job decides: it has no value before."""
+    return _has(expression, ColumnRef) or _calls(expression, JOB_MOMENT)
 
 
 def is_said(expression: Expression) -> bool:
@@ -365,10 +367,14 @@ def _has(expression: Expression, kind: type[Expression] | tuple[type[Expression]
 
 def has_sql_text(expression: Expression) -> bool:
     """Whether a part of an expression is written in SQL: ``expr(text)``."""
+    return _calls(expression, SQL_TEXT)
+
+
+def _calls(expression: Expression, function: str) -> bool:
     stack = [expression]
     while stack:
         one = stack.pop()
-        if type(one) is Call and one.function == SQL_TEXT:
+        if type(one) is Call and one.function == function:
             return True
         stack.extend(children_of(one))
     return False

@@ -9,6 +9,7 @@ Rules know the plan and its expressions, no data set and no environment.
 
 said_nodes.py          what a user says, lowered and remembered; said_text.py: as text
 logical_node.py        the program under construction, and the Plan made of it
+job_moment.py          the moment at which a job is submitted, in the place of now()
 projections.py         projections of nodes, names that no column has
 terms.py               expressions that rules put together
 window_nodes.py        window functions as operators of the plan

@@ -5,7 +5,7 @@
     agg(total=sum_("x"), share=sum_("x") / count(), kinds=count_distinct("y"), latest=max_by("z", "day"))
 
     source ──┬─► Aggregate: sum(x), count()                      all that have states, min_by, too
-             ├─► keys, y ──► distinct ──► Aggregate: count(y)    ``distinct=True`` of one argument
+             ├─► keys, y ──► distinct ──► Aggregate: count(y)    ``distinct=True``
              ├─► rows by keys, in the order of z ──► median(z)   ``sorted_parts``: quantiles, lists
              └─► counted values, windows over these              ``aggregate_parts``: what needs more
                      │
@@ -108,7 +108,7 @@ def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) 
     plain: list[AggregateCall] = []
     parts: list[Part] = []
     ordered: list[Named] = []
-    different: list[tuple[Expression, list[Named]]] = []
+    different: list[tuple[tuple[Expression, ...], list[Named]]] = []
     late: list[tuple[Expression, list[AggregateCall]]] = []
     paired: dict[str, Expression] = {}
     for name, given in named:
@@ -118,7 +118,8 @@ def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) 
             pairs, kept = _different_pairs(source, keys, one)
             parts += sorted_parts(pairs, keys, [(name, kept)])
         elif one.distinct:
-            _append(different, _kept(one), (name, one))
+            values = tuple(_where(each, one.where) for each in one.arguments)
+            _append(different, values, (name, one))
         elif one.function in SORTED:
             ordered.append((name, one))
         elif one.function in ("min_by", "max_by") and (pair := paired_extreme(source, name, one)) is not None:
@@ -131,7 +132,7 @@ def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) 
         else:
             plain.append(_plain_call(name, one))
     parts += sorted_parts(source, keys, ordered)
-    parts += [Part(_of_different(source, keys, value, same)) for value, same in different]
+    parts += [Part(_of_different(source, keys, values, same)) for values, same in different]
     parts += [Part(_of_kept(source, keys, where, calls), has_all_groups=False) for where, calls in late]
     if plain or not any(part.has_all_groups for part in parts):
         parts.append(Part(_values_of_pairs(aggregate_node(source, keys, tuple(plain)), paired)))
@@ -150,8 +151,8 @@ def _values_of_pairs(states: LogicalNode, paired: dict[str, Expression]) -> Logi
     return project_node(states, columns, "agg")
 
 
-def _append(lists: list, key: Expression, value: object) -> None:  # type: ignore[type-arg]
-    """Put a value to those of an equal expression (which has no hash)."""
+def _append(lists: list, key: object, value: object) -> None:  # type: ignore[type-arg]
+    """Put a value to those of equal expressions (which have no hash)."""
     same = next((values for one, values in lists if one == key), None)
     if same is None:
         lists.append((key, [value]))
@@ -176,8 +177,8 @@ def _check(one: Aggregated, schema: pa.Schema) -> None:
                 pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
             ):
                 raise SchemaError(f"{expression_text(one)} takes numbers, {expression_text(argument)} is {data_type}")
-    if one.distinct:
-        data_type = infer_type(one.arguments[0], schema)
+    for argument in one.arguments if one.distinct else ():
+        data_type = infer_type(argument, schema)
         if not is_key_type(data_type):
             raise SchemaError(
                 f"{expression_text(one)}: values of {data_type} cannot be compared: {key_remedy(data_type)}"
@@ -210,7 +211,12 @@ def _kept(one: Aggregated) -> Expression:
     if len(one.arguments) == 2:
         numbers = tuple(Cast(each, type_to_ipc(pa.float64()), "double", widens=True) for each in one.arguments)
         argument = Call("struct", numbers, {"0": "x", "1": "y"})
-    return argument if one.where is None else Case(((one.where, argument),))
+    return _where(argument, one.where)
+
+
+def _where(value: Expression, condition: Expression | None) -> Expression:
+    """Return a value, null where a condition is not true."""
+    return value if condition is None else Case(((condition, value),))
 
 
 def _plain_call(name: str, one: Aggregated) -> AggregateCall:
@@ -220,14 +226,19 @@ def _plain_call(name: str, one: Aggregated) -> AggregateCall:
     return AggregateCall("count" if function == "count_all" else function, _kept(one), name)
 
 
-def _of_different(source: LogicalNode, keys: tuple[str, ...], value: Expression, named: Sequence[Named]) -> LogicalNode:
-    """Return aggregates of the different values of one argument."""
-    column = fresh_name("__distinct", keys)
-    columns = [*columns_as_they_are(keys), NamedExpression(column, value)]
-    pairs = aggregate_node(project_node(source, columns, "agg"), (*keys, column), ())
+def _of_different(
+    source: LogicalNode, keys: tuple[str, ...], values: Sequence[Expression], named: Sequence[Named]
+) -> LogicalNode:
+    """Return aggregates of the different values of one argument, or the number of those of several without a null."""
+    names = [fresh_name(f"__distinct{place or ''}", keys) for place in range(len(values))]
+    columns = [NamedExpression(name, value) for name, value in zip(names, values, strict=True)]
+    rows = project_node(source, [*columns_as_they_are(keys), *columns], "agg")
     by = f" by {', '.join(keys)}" if keys else ""
-    pairs = replace(pairs, name=f"distinct {expression_text(value)}{by}")
-    argument = ColumnRef(column)
+    text = f"distinct {', '.join(map(expression_text, values))}{by}"
+    pairs = replace(aggregate_node(rows, (*keys, *names), ()), name=text)
+    argument: Expression = ColumnRef(names[0])
+    for name in names[1:]:
+        argument = _where(argument, Call("is_not_null", (ColumnRef(name),)))
     return _groups(
         pairs, keys, [(name, replace(one, arguments=(argument,), where=None, distinct=False)) for name, one in named]
     )

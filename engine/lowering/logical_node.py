@@ -22,6 +22,7 @@ from engine.errors import PlanError
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.plan import Operator, Plan, PlanNode, SaidForm
 from engine.graph.plan_schema import PlanSchema
+from engine.lowering.job_moment import at_one_moment
 
 
 class CachedRows:
@@ -138,7 +139,7 @@ def _plan(
                 said=_said_form(node, ids) if has_said else None,
             )
         )
-    return Plan(tuple(nodes), tuple(ids[id(root)] for root in roots), name)
+    return at_one_moment(Plan(tuple(nodes), tuple(ids[id(root)] for root in roots), name))
 
 
 def _said_form(node: LogicalNode, ids: Mapping[int, int]) -> SaidForm | None:

@@ -26,6 +26,7 @@ from engine.column_expressions.aggregates import (
     bit_xor,
     corr,
     count,
+    count_distinct,
     covar,
     covar_pop,
     first,
@@ -333,7 +334,9 @@ def _count(call: AggregateCall, arguments: Sequence[Expr]) -> Aggregate:
     if not arguments or (is_constant(arguments[0]) and not is_null(arguments[0]) and not call.is_distinct):
         return count(filter=call.filter)
     if len(arguments) > 1:
-        raise NotYetSupportedError("count(DISTINCT a, b) in SQL (write count(*) of a SELECT DISTINCT a, b)")
+        if not call.is_distinct:
+            raise PlanError("count(a, b) counts what? Write count(*) or count(DISTINCT a, b)")
+        return count_distinct(*arguments, filter=call.filter)
     return count(arguments[0], filter=call.filter, distinct=call.is_distinct)
 
 

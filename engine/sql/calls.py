@@ -11,9 +11,9 @@ from engine.column_expressions.expression import Expr
 from engine.column_expressions.udfs import Udf
 from engine.errors import PlanError
 from engine.sql.frames import Binder
-from engine.sql.lambdas import LAMBDA_NAMES
 from engine.sql_values import function_calls
 from engine.sql_values.function_handlers import Known
+from engine.sql_values.lambda_names import LAMBDA_NAMES, sample_of
 
 
 def called(binder: Binder, name: str, given: list[Expr]) -> Expr:
@@ -22,8 +22,8 @@ def called(binder: Binder, name: str, given: list[Expr]) -> Expr:
     if name in session.functions:
         return binder.frame.called(_of_user(name, session.functions[name], given))
     if name in LAMBDA_NAMES:
-        raise PlanError(f"{name}() takes a list and a function, as in {name}(l, x -> x + 1)")
-    known = Known(binder.type_of, session.moment, session.repeats.end)
+        raise PlanError(sample_of(name))
+    known = Known(binder.type_of, session.repeats.end)
     return function_calls.called(known, name, given, session.functions)
 
 

@@ -35,12 +35,13 @@ from engine.sql.aggregates import is_aggregate
 from engine.sql.calls import called
 from engine.sql.frames import Frame
 from engine.sql.intervals import interval_moved, is_interval, text_of_interval
-from engine.sql.lambdas import LAMBDA_NAMES, comprehension, lambda_call
-from engine.sql.nested_values import as_json, json_part, map_of
+from engine.sql.lambdas import comprehension, lambda_call
+from engine.sql.nested_values import as_json, json_part, map_of, struct_with
 from engine.sql_values.casts import cast, text_as
 from engine.sql_values.constants import computed, is_constant, is_null, scalar_of
 from engine.sql_values.data_types import arrow_type, shown_type
 from engine.sql_values.function_calls import OF_UNITS, row_of
+from engine.sql_values.lambda_names import LAMBDA_NAMES
 from engine.sql_values.list_functions import LIST_FUNCTIONS
 from engine.sql_values.operators import bits, calculated, chosen_by, compared, fitted, is_text, joined_texts, truth
 from engine.sql_values.spans import interval_of
@@ -305,6 +306,8 @@ class Expressions:
             raise NotYetSupportedError(self.said(node, said))
         if name == "struct_pack":
             return self._struct(node)
+        if name in ("struct_insert", "struct_update"):
+            return struct_with(self, node)
         if name == "array" and any(isinstance(one.unnest(), exp.Query) for one in given):
             said = "ARRAY(SELECT ...); write (SELECT list(x) FROM (SELECT ...) AS q (x))"
             raise NotYetSupportedError(self.said(node, said))

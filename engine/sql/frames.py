@@ -1,6 +1,6 @@
 """Frame: what the expressions of one SELECT look at, while it is bound; and what a query is bound in.
 
-    Session     one statement: tables, names of columns, the moment that is now()
+    Session     one statement: tables, names of columns, the moment at which it is bound
     Context     where a query stands: names of WITH, and the query around it that it may look at
     Frame       rows so far, and the names of their columns; what is bound of subqueries is joined to the rows
 

@@ -40,7 +40,7 @@ from engine.sql.samples import sampled
 from engine.sql.scopes import Scope, own_columns
 from engine.sql.series_of_rows import numbers_beside
 from engine.sql.values import bind_values, carried_rows, first_row, one_row
-from engine.sql_values.constants import is_constant, is_null, scalar_of
+from engine.sql_values.constants import at_moment, is_constant, is_null, scalar_of
 from engine.sql_values.series import series_of
 
 #: nodes that are not computed below a join: they need all rows, may be others for each pair, or fail for rows of none
@@ -344,6 +344,9 @@ def _function(node: exp.Table, context: Context) -> Bound:
     context = context.within(node)
     frame = first_row(node, context)
     values = frame.binder.all(call.expressions)
+    if not all(map(is_constant, values)) and not frame.carried:
+        session.repeats.end()
+        values = [at_moment(one, session.moment) for one in values]
     column = session.names.unique(name)
     try:
         if frame.carried:

@@ -2,6 +2,7 @@
 
     list_transform(l, (x, i) -> x * k)      Call("list_transform", l, k), whose body is element * captured0
     [x + 1 FOR x IN l IF x > 2]             list_transform(list_filter(l, ...), ...)
+    map_filter(m, (k, v) -> v > 1)          map_from_entries(list_filter(map_entries(m), ...))
 
 Names of parameters come before those of columns. What the body sees of rows are arguments of the call.
 
@@ -11,41 +12,31 @@ Held by: tests/sql/test_lambdas.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import col
+from engine.column_expressions.row_functions import struct
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.argument_kinds import is_list
-from engine.expressions.lambda_bodies import ELEMENT, PLACE, TOTAL, body_text, captured
+from engine.expressions.lambda_bodies import ELEMENT, PLACE, TOTAL, body_text, captured_part
 from engine.graph.expression import ColumnRef, Expression, replaced
 from engine.sql.frames import Binder, Frame
 from engine.sql_values.data_types import shown_type
+from engine.sql_values.lambda_names import LISTS, MAPS, sample_of
 from engine.sql_values.operators import fitted, truth
-
-_NAMES: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("list_transform", "list_apply", "apply", "array_transform", "array_apply", "transform"), "list_transform"
-    ),
-    **dict.fromkeys(("list_filter", "array_filter", "filter"), "list_filter"),
-    **dict.fromkeys(("list_reduce", "array_reduce", "reduce"), "list_reduce"),
-    # Spark's, whose first total comes before the function
-    "aggregate": "list_reduce",
-}
-LAMBDA_NAMES: Final = frozenset(_NAMES)
 
 
 class _BodyFrame(Frame):
     """The frame of a body: its parameters, and what the frame around it has."""
 
-    def __init__(self, outer: Frame, parameters: Sequence[tuple[str, str, pa.DataType]]) -> None:
+    def __init__(self, outer: Frame, parameters: dict[str, Expr], own: Sequence[pa.Field]) -> None:
         super().__init__(outer.context, outer.data, outer.scope, outer.carried)
         self._outer = outer
-        self._parameters = {name.lower(): column for name, column, _ in parameters}
-        self._own = [pa.field(column, data_type) for _, column, data_type in parameters]
+        self._parameters = parameters
+        self._own = own
 
     @property
     def schema(self) -> pa.Schema:
@@ -54,8 +45,8 @@ class _BodyFrame(Frame):
 
     def column(self, parts: Sequence[exp.Identifier]) -> tuple[Expr, Sequence[exp.Identifier]] | None:
         """Return a parameter, or a column of the frame around it."""
-        column = self._parameters.get(parts[0].name.lower())
-        return (col(column), parts[1:]) if column is not None else self._outer.column(parts)
+        value = self._parameters.get(parts[0].name.lower())
+        return (value, parts[1:]) if value is not None else self._outer.column(parts)
 
 
 def lambda_call(binder: Binder, node: exp.Anonymous) -> Expr:
@@ -64,19 +55,30 @@ def lambda_call(binder: Binder, node: exp.Anonymous) -> Expr:
     given = list(node.expressions)
     functions = [one for one in given if isinstance(one, exp.Lambda)]
     others = [one for one in given if not isinstance(one, exp.Lambda)]
-    is_reduce = _NAMES[name] == "list_reduce"
+    function, part = MAPS.get(name) or (LISTS[name], None)
+    is_reduce = function == "list_reduce"
     if len(functions) != 1 or not 1 <= len(others) <= 1 + is_reduce:
-        raise PlanError(f"{name}() takes a list and a function, as in {name}(l, {'(a, x)' if is_reduce else 'x'} -> x)")
+        raise PlanError(sample_of(name))
     names = [one.name for one in functions[0].expressions]
-    most = 2 + is_reduce
-    if not 1 + is_reduce <= len(names) <= most:
-        raise PlanError(f"the function of {name}() has {len(names)} parameters; it takes {1 + is_reduce} or {most}")
-    values = binder.all(others)
-    return of_elements(binder, _NAMES[name], values, names, functions[0].this)
+    least, most = (2, 2) if part is not None else (1 + is_reduce, 2 + is_reduce)
+    if not least <= len(names) <= most:
+        takes = f"{least} or {most}" if least < most else str(most)
+        raise PlanError(f"the function of {name}() has {len(names)} parameters; it takes {takes}")
+    values, body = binder.all(others), functions[0].this
+    if part is None or pa.types.is_null(binder.type_of(values[0])):
+        return of_elements(binder, function, values, names, body)
+    if not pa.types.is_map(binder.type_of(values[0])):
+        raise PlanError(f"{name}() of {shown_type(binder.type_of(values[0]))}, which is no map")
+    return of_elements(binder, function, [values[0].map.entries()], names, body, part).call("map_from_entries")
 
 
-def of_elements(binder: Binder, function: str, values: list[Expr], names: Sequence[str], body: exp.Expr) -> Expr:
-    """Return the call of a function of lists over a list, and a first total, with a body for its elements."""
+def of_elements(
+    binder: Binder, function: str, values: list[Expr], names: Sequence[str], body: exp.Expr, part: str | None = None
+) -> Expr:
+    """Return the call of a function of lists over a list, and a first total, with a body for its elements.
+
+    ``part``: elements are entries of a map, whose key and value are the parameters; the body makes that part of one.
+    """
     frame, data_type = binder.frame, binder.type_of(values[0])
     if pa.types.is_null(data_type):
         return values[0]
@@ -88,33 +90,35 @@ def of_elements(binder: Binder, function: str, values: list[Expr], names: Sequen
     element = data_type.value_type
     kinds = [ELEMENT, PLACE] if function != "list_reduce" else [TOTAL, ELEMENT, PLACE]
     types = {ELEMENT: element, PLACE: pa.int64(), TOTAL: binder.type_of(values[1]) if len(values) > 1 else element}
-    columns = [frame.unique(kind) for kind in kinds[: len(names)]]
-    parameters = [(name, column, types[kind]) for name, column, kind in zip(names, columns, kinds, strict=False)]
-    inner = _BodyFrame(frame, parameters)
-    bound = inner.binder
+    columns = [frame.unique(kind) for kind in kinds[: len(names) if part is None else 1]]
+    entry = [col(columns[0]).field("key"), col(columns[0]).field("value")] if part is not None else map(col, columns)
+    own_types = [pa.field(column, types[kind]) for column, kind in zip(columns, kinds, strict=False)]
+    parameters = {name.lower(): value for name, value in zip(names, entry, strict=True)}
+    bound = _BodyFrame(frame, parameters, own_types).binder
     found = bound.bind(body)
+    if part:
+        found = struct(**{"key": col(columns[0]).field("key"), "value": col(columns[0]).field("value"), part: found})
     if function == "list_filter":
         found = truth(found, bound.type_of, "the condition")
     if function == "list_reduce" and len(values) > 1:
         total = fitted([values[1], found], bound.type_of)[0]
         values = [values[0], total]
     own = dict(zip(columns, kinds, strict=False))
-    seen: dict[str, str] = {}
+    seen: list[Expression] = []
     text = body_text(replaced(found.expression, _renamed(own, seen)))
     options = {"has_initial": True} if len(values) > 1 else {}
-    made = values[0].call(function, *values[1:], *map(col, seen), body=text, **options)
+    made = values[0].call(function, *values[1:], *map(Expr, seen), body=text, **options)
     binder.type_of(made)
     return made
 
 
-def _renamed(own: dict[str, str], seen: dict[str, str]) -> Callable[[Expression], Expression | None]:
+def _renamed(own: dict[str, str], seen: list[Expression]) -> Callable[[Expression], Expression | None]:
     """Return a function that renames columns to those of a body; what is not its own is captured."""
 
     def rename(part: Expression) -> Expression | None:
-        if not isinstance(part, ColumnRef):
-            return None
-        name = own.get(part.name) or seen.setdefault(part.name, captured(len(seen)))
-        return ColumnRef(name)
+        if isinstance(part, ColumnRef) and part.name in own:
+            return ColumnRef(own[part.name])
+        return captured_part(part, seen)
 
     return rename
 

@@ -14,8 +14,10 @@ from sqlglot import exp
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit
 from engine.column_expressions.row_functions import array
+from engine.errors import PlanError
 from engine.sql.calls import called
 from engine.sql.frames import Binder
+from engine.sql_values.composed_functions import with_fields
 from engine.sql_values.constants import computed
 from engine.sql_values.operators import fitted
 
@@ -41,6 +43,15 @@ def as_json(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.Lambda):
         return node
     return exp.JSONExtract(this=node.expressions[0], expression=node.this)
+
+
+def struct_with(binder: Binder, node: exp.Anonymous) -> Expr:
+    """Return struct_insert(s, b := x) or struct_update of it. Raises: PlanError."""
+    name, fields = str(node.name).lower(), node.expressions[1:]
+    if not fields or not all(isinstance(one, exp.PropertyEQ) for one in fields):
+        raise PlanError(binder.said(node, f"{name}() takes a struct and fields, as in {name}(s, b := x)"))
+    given = {one.this.name: binder.bind(one.expression) for one in fields}
+    return with_fields(binder.type_of, name, binder.bind(node.expressions[0]), given)
 
 
 def map_of(binder: Binder, node: exp.Expr) -> Expr:

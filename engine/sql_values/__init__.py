@@ -11,6 +11,7 @@ operators.py        operators and comparisons, by the types of both sides; const
 spans.py            units of time and what is added to moments; zones.py: AT TIME ZONE
 function_calls.py   functions by name: how many arguments they take; function_handlers.py: what types they take
 scalar_functions.py what they are of ours: of numbers and dates; text_calls.py, list_functions.py, format_calls.py
+lambda_names.py     functions that take a function of elements, by name
 own_functions.py    functions whose arguments are cast to their own types; composed_functions.py: those made of others
 moment_calls.py     moments of parts, the next day of a name, equal spans
 arguments.py        constants among arguments

@@ -15,15 +15,16 @@ import pyarrow as pa
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import col, lit, when
-from engine.column_expressions.row_functions import coalesce
-from engine.errors import NotYetSupportedError, SchemaError
+from engine.column_expressions.row_functions import coalesce, sequence, struct, uuid
+from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.argument_kinds import is_list
 from engine.expressions.lambda_bodies import ELEMENT, body_text
 from engine.sql_values.arguments import Arguments, constant_of
 from engine.sql_values.constants import is_null
+from engine.sql_values.data_types import shown_type
 from engine.sql_values.function_handlers import Handler, Known, cast_to, own, part, text_of
 from engine.sql_values.list_functions import LIST_FUNCTIONS
-from engine.sql_values.operators import is_text
+from engine.sql_values.operators import TypeOf, fitted, is_text
 
 if TYPE_CHECKING:
     from engine.choices import TextEncoding
@@ -144,3 +145,54 @@ def of_environment(value: str) -> Handler:
 def is_key(_known: Known, _name: str, given: list[Expr]) -> Expr:
     """Return whether a map has a key."""
     return lit(None, pa.bool_()) if is_null(given[1]) else given[0].map.keys().list.contains(given[1])
+
+
+def zipped(known: Known, name: str, given: list[Expr]) -> Expr:
+    """Return structs of what lists have at each place, whose fields have the names of a row's."""
+    if pa.types.is_boolean(known.type_of(given[-1])):
+        raise NotYetSupportedError(f"the end of {name}() at the shortest list; write the lists alone")
+    if not all(is_list(known.type_of(one)) for one in given):
+        raise SchemaError("no list")
+    return given[0].list.zip(*given[1:], names=[f"c{place}" for place in range(len(given))])
+
+
+def repeated(_known: Known, _name: str, given: list[Expr]) -> Expr:
+    """Return a list with a value as often as a number says."""
+    return sequence(1, given[1]).list.transform(lambda _: given[0])
+
+
+def named_struct(_known: Known, name: str, given: list[Expr]) -> Expr:
+    """Return a struct of names and values by turns."""
+    if len(given) % 2:
+        raise PlanError(f"{name}() takes names and values by turns, as in {name}('a', x, 'b', y)")
+    names = [str(constant_of(one, f"a name in {name}()")) for one in given[::2]]
+    if len(set(names)) < len(names):
+        raise PlanError(f"{name}() has a name twice: {', '.join(names)}")
+    return struct(**dict(zip(names, given[1::2], strict=True)))
+
+
+def chosen_by_place(known: Known, _name: str, given: list[Expr]) -> Expr:
+    """Return the value at a place, from 1; null where there is none."""
+    values = fitted(given[1:], known.type_of)
+    found = when(given[0] == 1).then(values[0])
+    for place, value in enumerate(values[1:], 2):
+        found = found.when(given[0] == place).then(value)
+    return found
+
+
+def drawn_uuid(known: Known, _name: str, _given: list[Expr]) -> Expr:
+    """Return another UUID for each row, and for each query."""
+    known.once()
+    return uuid()
+
+
+def with_fields(type_of: TypeOf, name: str, value: Expr, fields: dict[str, Expr]) -> Expr:
+    """Return struct_insert(s, b := x), whose fields are new, or struct_update(s, a := x). Raises: PlanError."""
+    data_type = type_of(value)
+    if not pa.types.is_struct(data_type):
+        raise PlanError(f"{name}() of {shown_type(data_type)}, which is no struct")
+    own = {field.name.lower(): field.name for field in data_type}
+    known = next((field for field in fields if field.lower() in own), None)
+    if name == "struct_insert" and known is not None:
+        raise PlanError(f"{name}(): the field {known} is there; struct_update() replaces it")
+    return value.struct.with_fields(**{own.get(field.lower(), field): made for field, made in fields.items()})

@@ -9,6 +9,7 @@ Held by: tests/sql/test_constants.py
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
@@ -17,8 +18,8 @@ from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit
 from engine.errors import DataError, SchemaError
 from engine.expressions.evaluate import evaluate
-from engine.expressions.literals import literal_scalar
-from engine.graph.expression import ColumnRef, Literal, reads_columns
+from engine.expressions.literals import literal_scalar, make_literal
+from engine.graph.expression import JOB_MOMENT, Call, ColumnRef, Expression, Literal, reads_columns, replaced
 from engine.graph.function_table import is_deterministic
 
 _ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
@@ -38,6 +39,16 @@ def scalar_of(value: Expr) -> pa.Scalar:
     """Return the value of a constant."""
     assert isinstance(value.expression, Literal)
     return literal_scalar(value.expression)
+
+
+def at_moment(value: Expr, moment: datetime) -> Expr:
+    """Return the constant that an expression is at a moment: what stands in FROM is made before any job."""
+    now = make_literal(moment)
+
+    def answered(part: Expression) -> Expression | None:
+        return now if isinstance(part, Call) and part.function == JOB_MOMENT else None
+
+    return computed(Expr(replaced(value.expression, answered)))
 
 
 def computed(value: Expr) -> Expr:

@@ -26,10 +26,12 @@ from engine.dialects.parser import did_you_mean
 from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.function_table import is_deterministic
 from engine.records.plain_scalars import scalar_of as arrow_scalar
-from engine.sql_values.arguments import Function
+from engine.sql_values.arguments import Function, as_option
 from engine.sql_values.composed_functions import (
+    chosen_by_place,
     days_in_month,
     decoded,
+    drawn_uuid,
     encoded,
     flattened,
     floored_quotient,
@@ -37,10 +39,13 @@ from engine.sql_values.composed_functions import (
     hypotenuse,
     is_key,
     list_aggregate,
+    named_struct,
     not_nan,
     of_environment,
     of_lists_by,
+    repeated,
     year_and_week,
+    zipped,
 )
 from engine.sql_values.constants import is_null
 from engine.sql_values.data_types import shown_type
@@ -227,10 +232,16 @@ add("nullifzero", 1, 1, lambda _b, _n, given: given[0].nullif(0))
 add("typeof pg_typeof", 1, 1, lambda b, _n, given: lit(shown_type(b.type_of(given[0]))), True)
 add("equal_null", 2, 2, lambda b, _n, given: compared("IS NOT DISTINCT FROM", given[0], given[1], b.type_of), True)
 # numbers
-plain("abs signum floor ceil sqrt cbrt exp ln log2 log10 sin cos tan cot asin acos atan degrees radians", 1)
+plain("abs signum floor ceil sqrt cbrt exp expm1 ln log1p log2 log10 sin cos tan cot asin acos atan degrees radians", 1)
 plain("sinh cosh tanh asinh acosh atanh", 1)
 plain("atan2 power", 2)
 plain("round trunc", 1, 2)
+add(
+    "bround round_even",
+    1,
+    2,
+    lambda _b, _n, given: given[0].call("round", digits=as_option([*given, lit(0)][1]), to_even=True),
+)
 add("sign", 1, 1, own("sign"))
 add("ceiling", 1, 1, plainly(FUNCTIONS["ceil"]))
 add("pow", 2, 2, plainly(FUNCTIONS["power"]))
@@ -377,6 +388,16 @@ for name in ("array_union", "array_except", "array_symmetric_difference"):
     add(name, 2, 2, of_lists(name, 2))
 add("array_compact", 1, 1, of_lists("array_compact"))
 add("map_entries", 1, 1, of_maps(lambda given: given[0].map.entries()))
+add("map_from_arrays", 2, 2, map_of)
+add("map_concat", 2, _ANY, of_maps(lambda given: given[0].map.concat(*given[1:])))
+add("list_zip arrays_zip array_zip", 2, _ANY, zipped)
+add("array_repeat", 2, 2, repeated, True)
+add("array_remove", 2, 2, of_list_and_value("array_remove"))
+add("arrays_overlap", 2, 2, of_lists("array_has_any", 2))
+add("named_struct", 2, _ANY, named_struct, True)
+add("elt", 2, _ANY, chosen_by_place)
+add("uuid gen_random_uuid uuidv4", 0, 0, drawn_uuid)
+add("rint", 1, 1, cast_to(lambda given: given[0].round(mode="half_to_even"), pa.float64()))
 add("map_from_entries", 1, 1, plainly(lambda given: map_from_entries(given[0])))
 add("array_push_back", 2, 2, of_lists("array_append"))
 add("array_push_front", 2, 2, lambda known, name, given: prepended(known, name, given[::-1]))

@@ -10,17 +10,15 @@ Held by: tests/sql/test_function_calls.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit, when
-from engine.column_expressions.row_functions import coalesce, map_from, rand, sequence
+from engine.column_expressions.row_functions import coalesce, map_from, now, rand, sequence
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.argument_kinds import is_list
-from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql_values.arguments import Function, constant_of
 from engine.sql_values.casts import cast
 from engine.sql_values.constants import computed, is_constant, scalar_of
@@ -34,13 +32,12 @@ from engine.sql_values.spans import interval_of, moved, part_of_span, unit_named
 
 
 class Known(NamedTuple):
-    """Facts of a query that functions ask for: types of expressions, and its moment.
+    """Facts of a query that functions ask for: types of expressions.
 
     ``once``: called by what gives another value when the query is asked again.
     """
 
     type_of: TypeOf
-    moment: datetime
     once: Callable[[], None]
 
 
@@ -218,14 +215,8 @@ def interval(_known: Known, name: str, given: list[Expr]) -> Expr:
 
 
 def moment(data_type: pa.DataType) -> Handler:
-    """Return the function of the query's moment."""
-
-    def call(known: Known, _name: str, _given: list[Expr]) -> Expr:
-        known.once()
-        moment = arrow_scalar(known.moment, pa.timestamp("us", "UTC"))
-        return lit(moment.cast(data_type))
-
-    return call
+    """Return the function of the job's moment."""
+    return lambda _known, _name, _given: now().cast(data_type)
 
 
 def drawn(known: Known, _name: str, _given: list[Expr]) -> Expr:

@@ -5,9 +5,7 @@ Held by: tests/sql/test_function_calls.py
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import and_, or_
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -15,9 +13,8 @@ from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit, when
 from engine.column_expressions.row_functions import array, struct
 from engine.errors import NotYetSupportedError
-from engine.graph.expression import Call, Literal
+from engine.graph.expression import Literal
 from engine.sql_values.arguments import Arguments, Function, constant_of
-from engine.sql_values.constants import scalar_of
 
 
 def _method(name: str) -> Function:
@@ -53,24 +50,12 @@ def _sort(arguments: Arguments) -> Expr:
     return arguments[0].list.sort(descending=descending, nulls_last=nulls_last)
 
 
-def _elements(value: Expr, what: str) -> list[Any]:
-    """Return the elements of a list that is written: [1, 2]."""
-    expression = value.expression
-    if isinstance(expression, Literal):
-        return list(scalar_of(value).as_py() or ())
-    if isinstance(expression, Call) and expression.function == "array":
-        return [Expr(one) for one in expression.arguments]
-    raise NotYetSupportedError(f"sql: {what} that is a column; write list_contains of each value")
-
-
 def _has_all(arguments: Arguments) -> Expr:
-    values = _elements(arguments[1], "the second list of list_has_all")
-    return reduce(and_, (arguments[0].list.contains(one) for one in values), arguments[0].list.length() >= 0)
+    return arguments[1].list.drop_nulls().list.difference(arguments[0]).list.length() == 0
 
 
 def _has_any(arguments: Arguments) -> Expr:
-    values = _elements(arguments[1], "the second list of list_has_any")
-    return reduce(or_, (arguments[0].list.contains(one) for one in values), arguments[0].list.length() < 0)
+    return arguments[0].list.intersection(arguments[1]).list.drop_nulls().list.length() > 0
 
 
 def _join(arguments: Arguments) -> Expr:
@@ -124,6 +109,7 @@ LIST_FUNCTIONS: Final[dict[str, Function]] = {
     "array_compact": _method("drop_nulls"),
     "array_position": lambda arguments: arguments[0].list.position(arguments[1]) + 1,
     "array_prepend": lambda arguments: array(arguments[0]).list.concat(arguments[1]),
+    "array_remove": lambda arguments: arguments[0].list.filter(lambda one: ~one.eq_null_safe(arguments[1])),
     "array_to_string": _join,
     "string_to_array": _split,
     "struct": lambda arguments: struct(**{f"c{number}": one for number, one in enumerate(arguments)}),

@@ -12,7 +12,7 @@ from operator import add
 from typing import Final
 
 from engine.column_expressions.expression import Expr
-from engine.column_expressions.expressions import lit, when
+from engine.column_expressions.expressions import lit
 from engine.column_expressions.row_functions import coalesce, greatest, least
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.time_functions import TRUNCATE_UNITS
@@ -74,15 +74,15 @@ def _round(arguments: Arguments) -> Expr:
 def _truncate(arguments: Arguments) -> Expr:
     if len(arguments) > 1:
         raise NotYetSupportedError("trunc() to a number of digits, in SQL")
-    return when(arguments[0] < 0).then(arguments[0].ceil()).otherwise(arguments[0].floor())
+    return arguments[0].trunc()
 
 
 def _log(arguments: Arguments) -> Expr:
     if len(arguments) == 1:
         return arguments[0].log10()
     value, base = arguments
-    known = {10: value.log10, 2: value.log2}.get(value_of(base))
-    return known() if known is not None else value.ln() / base.ln()
+    number = value_of(base)
+    return value.log(number) if number in (2, 10) else value.ln() / base.ln()
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
@@ -107,6 +107,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "cbrt": _method("cbrt"),
     "exp": _method("exp"),
     "ln": _method("ln"),
+    "log1p": _method("log1p"),
+    "expm1": _method("expm1"),
     "log10": _method("log10"),
     "log2": _method("log2"),
     "power": _method("power"),

@@ -20,22 +20,22 @@ def rows(env):
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda d: d.groupby("a"), "a data set has no 'groupby': write group_by(keys).agg(name=...)"),
+        (lambda d: d.groupby("a"), "a data set has no 'groupby': write ds.group_by('k').agg(n=count())"),
         (lambda d: d.a, "a data set has no 'a': write col('a') or data['a']"),
         (lambda d: d.nothing, "a data set has no 'nothing'"),
-        (lambda d: d.group_by("a").count(), "group_by() has no 'count': write agg(n=count())"),
-        (lambda d: col("a").isin([1]), "an expression has no 'isin': write is_in(values)"),
+        (lambda d: d.group_by("a").count(), "group_by() has no 'count': write ds.group_by('k').agg(n=count())"),
+        (lambda d: col("a").isin([1]), "an expression has no 'isin': write x.is_in([1, 2])"),
         (lambda d: col("a").nothing, "an expression has no 'nothing'"),
-        (lambda d: col("b").str.len(), ".str has no 'len': write length()"),
-        (lambda d: col("b").dt.floor("1d"), ".dt has no 'floor': write truncate(unit)"),
-        (lambda d: col("b").list.len(), ".list has no 'len': write length()"),
+        (lambda d: col("b").str.len(), ".str has no 'len': write x.str.length()"),
+        (lambda d: col("b").dt.floor("1d"), ".dt has no 'floor': write x.dt.truncate('hour')"),
+        (lambda d: col("b").list.len(), ".list has no 'len': write x.list.length()"),
         (lambda d: col("b").list.lenght(), ".list has no 'lenght': did you mean 'length'?"),
         (lambda d: col("b").str.start_with("x"), ".str has no 'start_with': did you mean 'starts_with'?"),
         (lambda d: col("b").dt.minutes(), ".dt has no 'minutes': did you mean 'minute'?"),
         (lambda d: col("b").map.items(), ".map has no 'items': write entries()"),
         (
             lambda d: col("b").map.wrong(),
-            ".map has no 'wrong'; there are contains, entries, filter, get, keys, length, transform_keys,"
+            ".map has no 'wrong'; there are concat, contains, entries, filter, get, keys, length, transform_keys,"
             " transform_values, values",
         ),
         (lambda d: col("b").upper(), "an expression has no 'upper': it is behind .str: .str.upper(...)"),

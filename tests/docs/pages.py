@@ -21,6 +21,9 @@ GENERATED = {
     FOLDER / name
     for name in (
         "coming-from/traps.md",
+        "coming-from/names-pandas.md",
+        "coming-from/names-polars.md",
+        "coming-from/names-pyspark.md",
         "reference/api.md",
         "reference/cli.md",
         "reference/configuration.md",

@@ -37,7 +37,9 @@ AS_DUCKDB = {
     "abs": (X.abs(), "abs(x)"),
     "floor": (X.floor(), "floor(x)"),
     "ceil": (X.ceil(), "ceil(x)"),
+    "trunc": (X.trunc(), "trunc(x)"),
     "round": (X.round(), "round(x)"),
+    "log3": (X.log(3), "CASE WHEN x::DOUBLE < 0 THEN 'nan' WHEN x = 0 THEN '-inf' ELSE log(3, x::DOUBLE) END::DOUBLE"),
     "sqrt": (X.sqrt(), "CASE WHEN x::DOUBLE < 0 THEN 'nan'::DOUBLE ELSE sqrt(x::DOUBLE) END"),
     "cbrt": (X.cbrt(), "cbrt(x::DOUBLE)"),
     "exp": (X.exp(), "exp(x::DOUBLE)"),
@@ -60,13 +62,51 @@ AS_DUCKDB = {
 def test_functions_of_one_number_agree_with_duckdb(function, kind):
     expression, query = AS_DUCKDB[function]
     found, expected = values(expression, x=COLUMNS[kind]), by_duckdb(query, x=COLUMNS[kind])
-    if kind == "decimals" and function in ("floor", "ceil", "round"):
+    if kind == "decimals" and function in ("floor", "ceil", "round", "trunc"):
         expected = [None if value is None else Decimal(value) for value in expected]
-    if kind != "floats" and function in ("floor", "ceil"):  # DuckDB's are floats
+    if kind != "floats" and function in ("floor", "ceil", "trunc"):  # DuckDB's are floats
         expected = found if kind == "integers" else expected
         assert kind != "integers" or found == INTEGERS
     # 99.99 as a decimal and as a float are a unit apart in DuckDB, which exp makes a hundred of
     same(found, expected, 2e-14 if function == "exp" else 4e-16)
+
+
+@pytest.mark.parametrize("kind", ["integers", "small", "floats", "decimals"])
+def test_halves_go_to_the_even_digit_where_it_is_said(kind):
+    halves = {"floats": pa.array([0.5, 1.5, 2.5, -0.5, -2.5, 2.4999999999999996, None, math.inf])}
+    # the integers that have a next ten
+    integers = pa.array([each for each in INTEGERS if each is None or abs(each) < 2**62], pa.int64())
+    column = (halves | {"integers": integers}).get(kind, COLUMNS[kind])
+    for digits in (0,) if kind == "floats" else (0, 1, -1):
+        found = values(X.round(digits, mode="half_to_even"), x=column)
+        plain = [value if value in (None, math.inf) else round(value, digits) for value in column.to_pylist()]
+        same(found, plain)
+    with pytest.raises(SchemaError, match="choose one of half_away_from_zero, half_to_even"):
+        X.round(mode="up")
+
+
+def test_floats_keep_no_digits_with_halves_to_the_even_digit():
+    with pytest.raises(SchemaError, match=r"cast to pa\.decimal128"):
+        values(X.round(1, mode="half_to_even"), x=[0.25])
+
+
+@pytest.mark.parametrize("base", [0, -1, 1, True, math.inf, math.nan, "2", None])
+def test_a_base_that_has_no_logarithms_is_refused(base):
+    with pytest.raises(SchemaError, match="a positive number other than 1"):
+        X.log(base)
+
+
+@pytest.mark.parametrize("name", ["log1p", "expm1"])
+def test_what_is_exact_near_nothing_is_that_of_python(name):
+    numbers = [0.0, -0.0, 1e-300, 1e-9, -1e-9, 0.5, 30.0, -1.0, math.nan, None]
+
+    def expected(number):
+        if number is None or (name, number) == ("log1p", -1.0):
+            return number and -math.inf
+        return getattr(math, name)(number)
+
+    found = values(getattr(X, name)(), x=numbers)
+    same(found, [expected(number) for number in numbers], 4e-16)
 
 
 HYPERBOLIC = ["sinh", "cosh", "tanh", "asinh", "acosh", "atanh"]

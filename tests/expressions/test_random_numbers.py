@@ -1,11 +1,13 @@
 """Random numbers follow from seed, subtask and row, and an expression with them is neither moved nor repeated."""
 
+from uuid import RFC_4122, UUID
+
 import pyarrow as pa
 import pytest
 
-from engine import Environment, SchemaError, col, count, rand, row_place, sum_
+from engine import Environment, SchemaError, col, count, rand, row_place, sum_, uuid
 from engine.expressions.evaluate import compile_expression
-from engine.expressions.random_numbers import SUBTASK, random_numbers, row_places
+from engine.expressions.random_numbers import SUBTASK, random_numbers, row_places, uuids
 from engine.graph.function_table import SAFE_FUNCTIONS, is_deterministic
 from engine.graph.operator_descriptor import ProjectOperator
 
@@ -85,3 +87,27 @@ def test_elsewhere_than_in_a_projection_they_are_refused():
         assert rows.with_columns(r=rand()).group_by().agg(n=count()).collect()[0].n == 2
     with pytest.raises(SchemaError, match="the seed is an int"):
         rand("a")
+
+
+def test_uuids_are_of_version_4_and_differ_by_row_and_subtask():
+    texts = uuids(7)(batch(2000)).to_pylist()
+    assert all(str(UUID(text)) == text and UUID(text).version == 4 for text in texts)
+    assert all(UUID(text).variant == RFC_4122 for text in texts)
+    assert len(set(texts)) == 2000
+    assert {text[19] for text in texts} == set("89ab")
+    parts = uuids(7)
+    assert [*parts(batch(1)).to_pylist(), *parts(batch(1999)).to_pylist()] == texts
+    token = SUBTASK.set(1)
+    try:
+        assert not {*uuids(7)(batch(2000)).to_pylist()} & {*texts}
+    finally:
+        SUBTASK.reset(token)
+
+
+def test_uuids_stand_in_projections_alone():
+    with Environment(config={"parallelism.default": 2}) as env:
+        data = env.sequence(1, 3000)
+        found = data.rebalance().select(a=uuid(), b=uuid()).to_arrow()
+        assert len({*found.column("a").to_pylist(), *found.column("b").to_pylist()}) == 6000
+        with pytest.raises(SchemaError, match=r"uuid\(\) and row_place\(\) stand in select"):
+            data.filter(uuid() == "x")

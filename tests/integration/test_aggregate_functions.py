@@ -13,6 +13,7 @@ import pytest
 import engine
 from engine import (
     MemoryBudgetError,
+    SchemaError,
     all_,
     any_,
     approx_count_distinct,
@@ -34,6 +35,7 @@ from engine import (
     first,
     histogram,
     kurtosis,
+    last,
     max_,
     max_by,
     median,
@@ -102,6 +104,13 @@ FUNCTIONS = {
     "sa": (string_agg("s", "|", order_by="i"), "string_agg(s, '|' order by i)"),
     "hi": (histogram("j"), "map_entries(histogram(j))"),
     "xd": (approx_count_distinct("j"), "count(distinct j)"),
+    "dp": (count_distinct("j", "s"), "count(distinct (j, s)) filter (where j is not null and s is not null)"),
+    "dt": (
+        count_distinct("f", "day", "j", filter=ODD),
+        "count(distinct (f + 0.0, day, j)) filter (where i % 2 = 1 and f + day::int + j is not null)".replace(
+            "day::int", "(day - date '1970-01-01')"
+        ),
+    ),
 }
 
 MODES = {
@@ -219,6 +228,27 @@ def test_a_first_row_behind_a_filter_follows_a_sort(environment):
     assert [tuple(row) for row in found] == [(1, 2, 3), (2, None, 1)]
 
 
+@pytest.mark.quick
+def test_first_and_last_pass_over_nulls_where_it_is_said(environment):
+    rows = pa.table({"k": [1, 1, 1, 1, 2, 2], "t": [1, 2, 3, 4, 5, 6], "x": [None, 7, 8, None, None, None]})
+    data = environment.from_arrow(rows).sort("t")
+    found = data.with_columns(wanted=col("x") > 7).group_by("k").agg(
+        a=first("x"), b=first("x", ignore_nulls=True), c=last("x", ignore_nulls=True),
+        d=last("x", filter=col("t") < 3, ignore_nulls=True), e=first("x", filter="wanted", ignore_nulls=True),
+    )  # fmt: skip
+    assert [tuple(row) for row in found.sort("k").collect()] == [
+        (1, None, 7, 8, 7, 8),
+        (2, None, None, None, None, None),
+    ]
+    windows = data.select(
+        "t", v=last("x", ignore_nulls=True).over("k", order_by="t"), w=first("x", ignore_nulls=True).over("k")
+    )
+    wanted = [(1, None, 7), (2, 7, 7), (3, 8, 7), (4, 8, 7), (5, None, None), (6, None, None)]
+    assert [tuple(row) for row in windows.sort("t").collect()] == wanted
+    with pytest.raises(SchemaError, match=r"ignore_nulls=1\): True or False"):
+        first("x", ignore_nulls=1)
+
+
 def test_the_most_frequent_value_is_the_least_of_several(environment):
     rows = rows_of("few groups")
     found = environment.from_arrow(rows).group_by("k").agg(a=mode("j")).to_arrow().to_pydict()
@@ -303,6 +333,7 @@ def test_values_of_every_type(two_environments, data_type):
         most=mode("k"), first=min_by("k", "id"), top=max_by("id", "k"), top_value=max_("k"),
         all=collect_list("k", order_by="id"), some=collect_set("k"), counts=histogram("k"),
         different=count_distinct("k"), about=approx_count_distinct("k"),
+        pairs=count_distinct("k", "n"), some_value=first("k", ignore_nulls=True),
     ).to_arrow()  # fmt: skip
     assert found.schema.field("most").type == found.schema.field("first").type == data_type
     assert found.schema.field("all").type == pa.list_(data_type)
@@ -316,6 +347,9 @@ def test_values_of_every_type(two_environments, data_type):
         assert {plain(key): number for key, number in row["counts"]} == counts
         assert sorted(map(repr, map(plain, row["some"]))) == sorted(map(repr, counts))
         assert row["different"] == row["about"] == len(counts)
+        pairs = {(plain(each["k"]), each["n"]) for each in group if each["k"] is not None and each["n"] is not None}
+        assert row["pairs"] == len(pairs)
+        assert plain(row["some_value"]) in counts
         assert counts[plain(row["most"])] == max(counts.values())
         assert plain(row["first"]) == there[0]
         assert values_by_id[row["top"]] == plain(row["top_value"])

@@ -7,7 +7,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine import Environment, PlanError, SchemaError, col, count, row_place, sum_
+from engine import DataError, Environment, PlanError, SchemaError, col, count, row_place, sum_
+from engine import selectors as cs
 from engine.optimizer import sort_planning, window_planning
 
 ROWS = 3_000
@@ -202,3 +203,19 @@ def test_functions_of_data_sets_stand_in_the_chain(data):
 def test_values_that_are_null_in_a_group_stay_with_their_row(data):
     one = data.drop_duplicates("k", keep="first").group_by("k").agg(n=count(), s=sum_("id"))
     assert all(row.n == 1 for row in one.collect())
+
+
+def test_columns_are_cast_by_name_by_selector_and_all(environment):
+    data = environment.from_arrow(pa.table({"a": ["1", None, "x"], "b": [1, 2, None], "c": [True, False, None]}))
+    found = data.cast({"b": "float64", cs.boolean(): int}).to_arrow()
+    assert found.schema.types == [pa.string(), pa.float64(), pa.int64()]
+    assert found.column("c").to_pylist() == [1, 0, None]
+    assert data.cast(str).to_arrow().column("b").to_pylist() == ["1", "2", None]
+    assert data.cast({"a": pa.int64()}, strict=False).to_arrow().column("a").to_pylist() == [1, None, None]
+    assert data.cast({}) is data
+    with pytest.raises(DataError, match="'x'"):
+        data.cast({"a": int}).to_arrow()
+    with pytest.raises(SchemaError, match="cast: column 'b' has two types"):
+        data.cast({"b": int, cs.numeric(): float})
+    with pytest.raises(SchemaError, match="no column 'd'"):
+        data.cast({"d": int})

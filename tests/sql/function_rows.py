@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.sql.nested_function_rows import NESTED
 from tests.sql.time_function_rows import TIMES
 
 #: of one row
 VALUES: Final[dict[str, str]] = {
+    **NESTED,
     **TIMES,
     "bit_count(i)": "bit_count(i)",
     "bin(i)": "",
@@ -34,16 +36,6 @@ VALUES: Final[dict[str, str]] = {
     "crc32('abc')": "891568578",
     "xxhash64('abc')": "1423657621850124518",
     "url_encode(s)": "",
-    "list_reverse(l)": "",
-    "array_reverse(ls)": "list_reverse(ls)",
-    "list_sort(list_intersect(l, [1, 2, NULL]))": "",
-    "list_sort(array_union(l, [9, 1]))": "CASE WHEN l IS NOT NULL THEN list_sort(list_distinct(list_concat(l, [9, 1]))"
-    " || CASE WHEN list_contains(l, NULL) OR len(l) > list_count(l) THEN [NULL] ELSE [] END) END",
-    "len(array_except(l, [1, 2]))": "len(list_distinct(list_filter(l, lambda x: x NOT IN (1, 2)))) +"
-    " CASE WHEN len(l) > list_count(l) THEN 1 ELSE 0 END",
-    "len(array_symmetric_difference(l, []))": "len(list_distinct(l)) +"
-    " CASE WHEN len(l) > list_count(l) THEN 1 ELSE 0 END",
-    "array_compact(l)": "list_filter(l, lambda x: x IS NOT NULL)",
     "map_entries(MAP {'a': i})[1].value": "",
     "map_keys(map_from_entries([{'k': 'a', 'v': i}]))": "",
     "sinh(f / 50)": "",
@@ -69,6 +61,10 @@ VALUES: Final[dict[str, str]] = {
     "epoch_ns(ts)": "",
     "fdiv(f, 2)": "",
     "fmod(f, 2)": "",
+    "elt(n, s, p)": "[s, p][n]",
+    "elt(i, 1, 2.5)": "[1, 2.5][CASE WHEN i > 0 THEN i END]",
+    "rint(f / 2)": "round_even(f / 2, 0)",
+    "json_extract(js, '$.a')": "(js -> '$.a')::VARCHAR",
     "hypot(f, i)": "sqrt(f * f + i * i)",
     "nanvl(f, 1)": "if(isnan(f), 1.0, f)",
     "list_aggregate(l, 'sum')": "",
@@ -336,6 +332,12 @@ VALUES: Final[dict[str, str]] = {
     "round(dec)": "",
     "round(i, -1)": "",
     "trunc(f)": "",
+    "trunc(i)": "i",
+    "log1p(abs(f))": "ln(1 + abs(f))",
+    "round(expm1(f / 50), 9)": "round(exp(f / 50) - 1, 9)",
+    "round_even(f / 2, 0)": "",
+    "bround(i / 2.0)": "round_even(i / 2.0, 0)",
+    "bround(dec, 1)": "round_even(dec, 1)",
     "trunc(dec)": "",
     "sqrt(abs(f))": "",
     "cbrt(f)": "",

@@ -44,6 +44,10 @@ AGGREGATES: Final[dict[str, str]] = {
     "count(1)": "",
     "count(i)": "",
     "count(DISTINCT i)": "",
+    "count(DISTINCT i, s)": "count(DISTINCT (i, s)) FILTER (WHERE i IS NOT NULL AND s IS NOT NULL)",
+    "count(DISTINCT b, p, i) FILTER (WHERE f > 0)": "count(DISTINCT (b, p, i)) FILTER (WHERE f > 0 AND"
+    " b IS NOT NULL AND p IS NOT NULL AND i IS NOT NULL)",
+    "first(i IGNORE NULLS) IS NOT NULL": "any_value(i) IS NOT NULL",
     "sum(i)": "",
     "sum(f)": "",
     "sum(dec)": "",

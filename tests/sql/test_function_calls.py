@@ -103,7 +103,7 @@ def test_the_values_of_groups_are_duckdbs(both: Both, expressions: tuple[str, ..
         ("SELECT date_diff('foo', d, e) FROM x", "the unit 'foo' .there are year, quarter, "),
         ("SELECT strftime(i, '%Y') FROM x", r"no function has these types of arguments: strftime.BIGINT, VARCHAR"),
         ("SELECT CAST(i AS TIMESTAMP) FROM x", "a number as a date or a time"),
-        ("SELECT uuid() FROM x", "the function uuid"),
+        ("SELECT uuidv7() FROM x", r"the function uuidv7.* write uuid"),
         ("SELECT to_char(d, 'YYYY') FROM x", "write strftime"),
         ("SELECT printf('%05d', i) FROM x", "%05d in printf"),
         ("SELECT format('{} {}', i) FROM x", "has 1 values, and needs more"),

@@ -47,9 +47,7 @@ KEPT = [
     "SELECT x FROM range(3) AS r(x)",
 ]
 BOUND_ANEW = [
-    "SELECT now() AS n FROM t",
-    "SELECT current_date AS d",
-    "SELECT current_timestamp AS d",
+    "SELECT * FROM generate_series(current_date - 2, current_date, INTERVAL 1 DAY)",
     "SELECT random() AS r FROM t",
     "SELECT * FROM t TABLESAMPLE (50 PERCENT)",
     "SELECT table_name FROM information_schema.tables",
@@ -69,6 +67,15 @@ def test_a_query_of_chance_time_or_catalogs_is_bound_each_time(env, bound, text)
     asked(env, text)
     asked(env, text)
     assert len(bound) == 2
+
+
+@pytest.mark.parametrize("moment", ["now()", "current_timestamp", "current_time"])
+def test_a_query_of_the_moment_is_bound_once_and_its_job_made_anew(env, bound, moment):
+    text = f"SELECT {moment} AS n FROM t"
+    first, second = asked(env, text), asked(env, text)
+    assert first[0]["n"] < second[0]["n"] or moment == "current_time"
+    assert {row["n"] for row in first} == {first[0]["n"]}
+    assert len(bound) == 1
 
 
 def test_numbers_by_chance_differ_from_query_to_query(env):

@@ -163,9 +163,6 @@ NOT_THERE = {
         'line 1, column 35: POSITIONAL JOIN (number both sides with row_number())'
     ),
     'SELECT t.k FROM t ASOF RIGHT JOIN u ON t.k >= u.k': 'line 1, column 35: ASOF RIGHT JOIN',
-    'SELECT count(DISTINCT k, v) FROM t': (
-        'line 1, column 8: count(DISTINCT a, b) in SQL (write count(*) of a SELECT DISTINCT a, b)'
-    ),
 }  # fmt: skip
 
 

@@ -17,7 +17,21 @@ from tests.sql.group_function_rows import AGGREGATES, WINDOWS
 from tests.sql.test_expressions import EXPRESSIONS
 
 #: no other engine has the same values of these
-_OF_NO_ORACLE = {"random", "rand", "nvl", "nvl2", "initcap", "now", "today", "format_string", "timestampdiff", "iff"}
+_OF_NO_ORACLE = {
+    "random",
+    "rand",
+    "uuid",
+    "gen_random_uuid",
+    "uuidv4",
+    "nvl",
+    "nvl2",
+    "initcap",
+    "now",
+    "today",
+    "format_string",
+    "timestampdiff",
+    "iff",
+}
 _QUERIES = [query for forms in SYNTAX.values() for query in forms.values()]
 
 
@@ -42,7 +56,17 @@ def test_every_form_gives_what_duckdb_gives(answers: Answers, query: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["nvl2(i, 1, 2)", "today()", "iff(b, 1, 2)", "initcap(s)", "timestampdiff(DAY, ts, te)"]
+    "name",
+    [
+        "nvl2(i, 1, 2)",
+        "today()",
+        "iff(b, 1, 2)",
+        "initcap(s)",
+        "uuid()",
+        "gen_random_uuid()",
+        "uuidv4()",
+        "timestampdiff(DAY, ts, te)",
+    ],
 )
 def test_what_duckdb_has_not_runs(environment: Environment, name: str) -> None:
     environment.register("x", environment.from_arrow(TABLE))

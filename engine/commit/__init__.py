@@ -23,6 +23,7 @@ A folder of plain files:
 A single file:
 
     file_target.py         FileTarget, the entry
+    placed_files.py        StoreFileTarget, RenamedFileTarget: in stores, and on servers that rename
 
 A prefix of an object store:
 

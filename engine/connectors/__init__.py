@@ -4,6 +4,7 @@ client, when the plan is built                      task, when the job runs
 engine/csv  engine/parquet                          (both have rooms of their own)
 records_source.py records_manifest.py               (Parquet)                      records_writer.py
 text_source.py                                      text_reader.py text_lines.py   text_writer.py
+fixed_widths.py
 json_source.py json_inference.py                    json_reader.py json_blocks.py  json_writer.py
                                                     json_lines.py
                                                     json_types.py json_columns.pyx json_tree.pyx json_text.pxd

@@ -6,12 +6,15 @@ Held by: tests/integration/test_appended_types.py
 from __future__ import annotations
 
 import csv
+import warnings
+from collections.abc import Callable
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from engine.csv.style import style_of
-from engine.errors import ConfigurationError, EngineError
+from engine.errors import ConfigurationError, DreyWarning, EngineError
 from engine.files.compression import heads
 from engine.graph.source_spec import SinkSpec
 
@@ -39,6 +42,32 @@ def check_header(spec: SinkSpec, own: pa.Schema, file: str, what: str) -> None:
         shown = shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "..."
         raise ConfigurationError(f"{what} {shown}, not with the header; leave header=True out, or take a new folder")
     raise ConfigurationError(f"{what} a header; pass header=True, or take a new folder")
+
+
+def check_decimal(spec: SinkSpec, own: pa.Schema, what: str, found: Callable[[SinkSpec], pa.Schema]) -> None:
+    """Raise ConfigurationError where a column is text by the decimal mark of a sink, and numbers by the other one.
+
+    ``found``: returns the schema of a file that is there, as the style of a sink reads it.
+    """
+    style = style_of(spec)
+    other = "," if style.decimal == "." else "."
+    types = [(each.name, each.type) for each in own]
+    names = [name for name, each in types if pa.types.is_floating(each) or pa.types.is_decimal(each)]
+    if not names or other == spec.delimiter:
+        return
+    swapped = msgspec.structs.replace(spec, options=msgspec.structs.replace(style, decimal=other).text)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DreyWarning)
+            there, by_other = found(spec), found(swapped)
+    except (OSError, pa.ArrowException, EngineError):
+        return  # readers of the file are told what is wrong
+    for name in names:
+        place = there.get_field_index(name) if spec.header else own.get_field_index(name)
+        if not 0 <= place < min(len(there), len(by_other)):
+            continue
+        if (kind_of(there.field(place).type), kind_of(by_other.field(place).type)) == ("text", "number"):
+            raise ConfigurationError(f"{what} has {other!r} before fractions of {name!r}; pass decimal={other!r}")
 
 
 def kind_of(data_type: pa.DataType) -> str:

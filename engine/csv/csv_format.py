@@ -136,10 +136,11 @@ class CsvSink(SinkFormat):
         return not spec.header
 
     def check_added(self, spec: SinkSpec, schema: pa.Schema, file: str, what: str) -> None:
-        """Raise ConfigurationError for a file with a header where rows have none, or the other way round."""
-        from engine.csv.added_rows import check_header
+        """Raise ConfigurationError for a file with a header where rows have none, and for another decimal mark."""
+        from engine.csv.added_rows import check_decimal, check_header
 
         check_header(spec, schema, file, what)
+        check_decimal(spec, schema, f"{what}: what is there ({file})", lambda sink: self.found_schema(sink, file))
 
     def check_columns(self, spec: SinkSpec, there: pa.Schema, schema: pa.Schema, what: str) -> str:
         """Raise SchemaError for rows with more or fewer fields than the file that is there."""

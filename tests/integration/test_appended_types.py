@@ -204,3 +204,18 @@ def test_sql_says_the_same(environment, write, tmp_path, kind):
     assert READS[kind](environment, out).count() == 1
     session.run(f"INSERT INTO '{out}' SELECT 2, 'y'")
     assert sorted(READS[kind](environment, out).to_arrow()["v"].to_pylist()) == [1, 2]
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize(("first", "second"), [(",", "."), (".", ",")])
+def test_fractions_with_another_decimal_mark_are_not_added(environment, tmp_path, header, first, second):
+    rows = environment.from_arrow(pa.table({"n": [1, 2], "x": [1.5, None], "t": ["1,5", "1.5"]}))
+    rows.write_csv(tmp_path / "out", header=header, delimiter=";", decimal=first)
+    environment.execute()
+    before = files(tmp_path)
+    with pytest.raises(ConfigurationError, match=rf"has '{first}' before fractions of 'x'; pass decimal='{first}'"):
+        rows.write_csv(tmp_path / "out", header=header, delimiter=";", decimal=second, mode="append")
+    assert files(tmp_path) == before
+    rows.write_csv(tmp_path / "out", header=header, delimiter=";", decimal=first, mode="append")
+    environment.execute()
+    assert len(files(tmp_path)) == len(before) + 1

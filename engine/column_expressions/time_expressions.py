@@ -350,7 +350,7 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         """Return the whole units from another moment to it, cut toward zero.
 
         Units are years, quarters, months, weeks, days, hours, minutes, seconds, milliseconds and microseconds; "day"
-        is days.
+        is days. Days have 24 hours, also where clocks change; months and years are the calendar's.
 
         >>> values(col("x").dt.diff(col("y"), "months"), x=[datetime.date(2024, 3, 1)], y=[datetime.date(2024, 1, 31)])
         [1]

@@ -92,7 +92,7 @@ def _place_of(message: str, operators: Iterable[Operator]) -> Place | None:
 
 
 def _shown(expression: Expression) -> str:
-    """Return what an error shows of an expression: what a requirement says, or its text."""
+    """Return the text of an expression in errors; of a requirement, its message."""
     if isinstance(expression, Call) and expression.function == "require":
         return str(expression.options["message"])
     return expression_text(expression)

@@ -253,12 +253,14 @@ def _remedy(names: Sequence[str], body: bytes, reason: str, ragged_rows: str) ->
     """Return the option to pass: an encoding if characters are null, a delimiter if a single column holds one."""
     if b"\0" in body:
         return "encoding='utf-16-le' or 'utf-16-be', if it is in UTF-16, or schema="
+    if names[0].startswith("#"):
+        return "comment='#', if the first line is one, or schema="
     first = names[0] + body.partition(b"\n")[0].decode("latin-1") if len(names) == 1 else ""
     likely = [repr(one) for one in ";\t|," if one in first]
     if likely:
         return f"delimiter={likely[0]}, or schema="
-    is_ragged = "Expected" in reason and ragged_rows != "fit"
-    return "ragged_rows='fit', if records differ in their numbers of fields, or schema=" if is_ragged else "schema="
+    is_ragged = len(names) > 1 and "columns, got" in reason and ragged_rows != "fit"
+    return "ragged_rows='fit', or on_bad_row='skip', for records of another length" if is_ragged else "schema="
 
 
 def _with_line(reason: str, body: bytes, dialect: CsvDialect, lines_before: int) -> str:

@@ -204,3 +204,17 @@ def test_a_record_that_no_schema_comes_from_is_named_by_its_line(tmp_path, text,
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(SchemaError, match=rf"no schema can be inferred: CSV parse error: {place}: Expected 2 columns"):
         csv_source(tmp_path / "x.csv", options=CsvOptions(header=header))
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("a,b\n1,2\n3\n", "pass ragged_rows='fit', or on_bad_row='skip'"),
+        ("# of March\na,b\n1,2\n", "pass comment='#'"),
+        ("a\n1;5\n2;5;7\n1,3\n", "pass delimiter=';'"),
+    ],
+)
+def test_the_option_to_pass_is_named_where_no_schema_can_be_inferred(tmp_path, text, advice):
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(SchemaError, match=re.escape(advice)):
+        csv_source(tmp_path / "x.csv", options=CsvOptions(header=True))

@@ -325,10 +325,19 @@ if ha.__file__ is None or not _HA.samefile(ha.__file__):
     raise ImportError(f"{ha.__file__ or 'a folder called ha'} hides the package ha of Drey: rename it")
 
 
+#: name elsewhere -> name here
+_OTHER_NAMES = {
+    **{"mean": "avg", "std": "stddev", "var": "variance", "n_unique": "count_distinct", "nunique": "count_distinct"},
+    **{"len": "count", "column": "col", "literal": "lit", "implode": "collect_list"},
+    **{"countDistinct": "count_distinct", "ifnull": "coalesce", "date_range": "sequence"},
+}
+
+
 def __getattr__(name: str) -> Any:
     """Load a public name from its room."""
     if name not in __all__:
-        raise AttributeError(f"module 'engine' has no attribute {name!r}")
+        known = _OTHER_NAMES.get(name, f"{name}_" if f"{name}_" in __all__ else "")
+        raise AttributeError(f"module 'drey' has no attribute {name!r}{known and f'; write {known}'}")
     home = _HOMES.get(name) or (_ERRORS_HOME if name.endswith(("Error", "Warning")) else _EXPRESSIONS_HOME)
     import_quickly = importlib.import_module("engine.memory.heap").import_quickly
     if name == "Environment":
@@ -340,4 +349,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, "selectors", *(name for name in globals() if name.startswith("__"))})

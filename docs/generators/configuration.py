@@ -54,8 +54,8 @@ REASONS = {
     "has its own.",
     "table": "Runtime filters can be switched off, to measure their effect.",
     "task": "Functions that close connections may need more time when they are cancelled.",
-    "taskmanager": "Addresses, ports, slots and memory of a machine. For memory, `taskmanager.memory.process.size` is "
-    "enough; the other options change how it is divided.",
+    "taskmanager": "Addresses, ports, slots, memory and disk of a machine. Of memory, `taskmanager.memory.process.size`"
+    " is enough; the other options change how it is divided.",
     "user": "Sites differ in how much of a cluster one user may take.",
     "web": "Readers of the pages need not be allowed to cancel jobs.",
 }

@@ -118,6 +118,8 @@ _DIFFERS = """## Where dialects differ
 | `regexp_replace(s, p, r)` | the first match | PostgreSQL, DuckDB | Spark: all |
 | `count_if` of no rows | 0 | Spark | DuckDB: null |
 | `mode` of several | the least | | DuckDB: the first one |
+| `list_distinct([1, NULL])` | with the null | Spark, Polars | DuckDB: without it |
+| `list_sort(l, 'DESC')` | nulls first, as in ORDER BY | | DuckDB: last |
 | lists that are null | null: `list_append(NULL, 1)` | Spark | DuckDB: as of no elements |
 | `CAST(2.0 AS VARCHAR)` of a double | 2 | PostgreSQL | DuckDB, Spark: 2.0 |
 | `x = ANY (NULL)`, of a list | null | PostgreSQL, SQL | DuckDB: false |

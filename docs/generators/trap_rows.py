@@ -130,7 +130,7 @@ ROWS: Final = (
         Cell('pl.col("h").cast(pl.Int64)', "[0, 1, 2]"),
         Cell('data["h"].astype("int64")', "[0, 1, 2]"),
         Cell('F.col("h").cast("bigint")', "[0, 1, 2]"),
-        "`.trunc()` first",
+        "`.floor()`, `.ceil()` or `.round()` first",
     ),
     Trap(
         "nulls in a sort",

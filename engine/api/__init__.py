@@ -21,6 +21,7 @@ runner.py              what a data set needs of its environment
 planning.py            exact splits, explain
 bad_rows.py            malformed rows that are left out, kept and told
 kept_statements.py     queries of SQL that are asked again; kept_jobs.py: jobs that are run again
+job_names.py           names of jobs that a program gives none
 executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames
 spoken_texts.py        expressions that are written in SQL, expr(text)
 result_stream.py       rows of a job while it runs

@@ -16,7 +16,6 @@ import contextlib
 import itertools
 import os
 import shutil
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ from engine.api.cached_rows import above_cached, first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.file_calls import FileCalls
+from engine.api.job_names import job_name
 from engine.api.kept_jobs import KeptJob, KeptJobs
 from engine.api.kept_statements import KeptStatements
 from engine.api.planning import analyzed_plan, as_files_are_now, explain_plan
@@ -65,6 +65,7 @@ from engine.storage.store_counters import StoreTraffic, counted
 from engine.user_warnings import calling_place
 
 if TYPE_CHECKING:
+    from engine.choices import SqlDialect, Target
     from engine.formats.table_target import TableTarget
     from engine.outputs.small_files import OptimizeResult
     from engine.storage.store_options import StorageOptions
@@ -82,7 +83,7 @@ class Environment(FileCalls, HasOtherNames):
     _kind = "an environment"
     _other_names = ON_ENVIRONMENTS
 
-    def __init__(self, config: Mapping[str, object] | None = None, target: str | None = None) -> None:
+    def __init__(self, config: Mapping[str, object] | None = None, target: Target | None = None) -> None:
         """Take settings by key and the target: local (default), cluster or spark."""
         self._configuration = load_configuration(config)
         self._target = target or current_command_line().target or "local"
@@ -223,10 +224,7 @@ class Environment(FileCalls, HasOtherNames):
         return self._catalogs
 
     def sql(
-        self,
-        query: str,
-        params: Sequence[Any] | Mapping[str, Any] | None = None,
-        dialect: str | None = None,
+        self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None, dialect: SqlDialect | None = None
     ) -> DataSet:
         """Return the data set of a query over registered data sets; it runs when it is used.
 
@@ -253,7 +251,7 @@ class Environment(FileCalls, HasOtherNames):
         for sink in sinks:
             if isinstance(sink.operator, Sink):
                 UNWRITTEN.take(sink.operator.spec)
-        chosen = current_command_line().job_name or name or _script_name()
+        chosen = current_command_line().job_name or name or job_name()
         if not sinks:
             raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
         with counted(self._asked):
@@ -318,7 +316,7 @@ class Environment(FileCalls, HasOtherNames):
             from engine.connectors.arrow_files import arrow_files_source
 
             sink = LogicalNode(Sink(SinkSpec("arrow", os.fspath(folder))), (replace(node, cached=None),), node.schema)
-            warn_of_bad_rows(self._run(self._with_bad_rows([sink]), f"{_script_name()} (cache)"))
+            warn_of_bad_rows(self._run(self._with_bad_rows([sink]), f"{job_name()} (cache)"))
             check_visible(folder, "cache()")
             spec, statistics = arrow_files_source(folder, node.schema, "cached rows")
             return LogicalNode(Source(spec, statistics), (), node.schema, node.name, node.parallelism)
@@ -367,7 +365,7 @@ class Environment(FileCalls, HasOtherNames):
             kept = self._kept_jobs.of(node, what, self.parallelism)
         result = None if kept is None else self._run_again(kept, spec, node)
         if result is None:
-            result = self._planned_and_run(sinks, f"{_script_name()} ({what})", kept)[1]
+            result = self._planned_and_run(sinks, f"{job_name()} ({what})", kept)[1]
         warn_of_bad_rows(result)
         return result
 
@@ -387,7 +385,7 @@ class Environment(FileCalls, HasOtherNames):
         target = self.new_folder("result")
         folder = Path(f"{target}{STREAM_FOLDER}")
         sink = LogicalNode(Sink(SinkSpec("stream", os.fspath(target))), (node,), node.schema)
-        plan = self._planned(self._with_bad_rows([sink]), f"{_script_name()} (stream)")
+        plan = self._planned(self._with_bad_rows([sink]), f"{job_name()} (stream)")
         executor = executor_of(self._target)
 
         def run() -> JobResult:
@@ -436,21 +434,21 @@ class Environment(FileCalls, HasOtherNames):
         """Return the plan of a node as the program says it."""
         from engine.lowering.said_text import said_text
 
-        return said_text(said_plan([node], _script_name()))
+        return said_text(said_plan([node], job_name()))
 
     def explain_node(self, node: LogicalNode) -> str:
         """Return the explained plan of a node: of its declared sinks, or as it would be collected."""
         sinks = [sink for sink in self._sinks if any(each is node for each in (*sink.inputs, *sink.inputs[0].inputs))]
         if not sinks:
             sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (node,), node.schema)]
-        plan = prepared(build_plan(with_cached(sinks), _script_name()))
+        plan = prepared(build_plan(with_cached(sinks), job_name()))
         return explain_plan(plan, self._target, self._configuration, self.parallelism)
 
     def analyze_node(self, node: LogicalNode, *, form: str) -> str:
         """Run what a node needs, keep nothing of it, and return its plan beside what its operators did."""
         folder = self.new_folder("result")
         sinks = [LogicalNode(Sink(SinkSpec("discard", os.fspath(folder))), (node,), node.schema)]
-        name = f"{_script_name()} (analyze)"
+        name = f"{job_name()} (analyze)"
         try:
             plan, result = self._planned_and_run(sinks, name)
             return analyzed_plan(plan, result, self._target, self._configuration, self.parallelism, form=form)
@@ -493,8 +491,3 @@ class _Elsewhere:
         raise PlanError(
             "a data set or Environment cannot be used inside a function; use .with_broadcast(name=data_set)"
         )
-
-
-def _script_name() -> str:
-    name = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else ""
-    return name if name and not name.startswith("-") else "job"

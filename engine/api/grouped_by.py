@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -40,6 +40,9 @@ from engine.graph.said_operators import GroupBy
 from engine.lowering.groups import keyed_node
 from engine.lowering.logical_node import LogicalNode
 from engine.lowering.said_nodes import lowered
+
+if TYPE_CHECKING:
+    from engine.choices import GroupFormat
 
 #: type of the data set
 D = TypeVar("D", bound=Calls)
@@ -105,7 +108,7 @@ class GroupedBy(HasOtherNames, Generic[D]):
             raise SchemaError("agg: no aggregates; for the different keys alone use select(...).distinct()")
         return self._data._with(lowered(GroupBy(self._said_keys, tuple(outputs)), (self._data._node,)))
 
-    def reduce(self, fn: Any, schema: pa.Schema | None = None, format: str = "rows") -> D:  # noqa: A002
+    def reduce(self, fn: Any, schema: pa.Schema | None = None, format: GroupFormat = "rows") -> D:  # noqa: A002
         """Return the rows that a Python function returns (an iterable) for an iterator over the rows of each group.
 
         The rows have all columns and come on demand: a group may be larger than memory. The function need not read

@@ -9,7 +9,7 @@ Held by: tests/integration/test_join_forms.py
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import column_name, flattened
@@ -18,6 +18,9 @@ from engine.errors import SchemaError
 from engine.graph.expression import ColumnRef, Expression
 from engine.graph.said_operators import AsofDirection, AsofJoinBy, JoinHint, JoinType
 from engine.lowering.join_keys import JoinKeys
+
+if TYPE_CHECKING:
+    from engine.choices import JoinHintName
 
 #: spellings of join types in Spark, Polars, pandas and DuckDB, without underscores, hyphens and spaces
 _SPELLINGS: Final = {
@@ -107,7 +110,7 @@ def join_condition(condition: Any) -> Expression | None:
     return None if condition is None else condition.expression
 
 
-def join_hint(hint: JoinHint | str | None) -> JoinHint:
+def join_hint(hint: JoinHint | JoinHintName | None) -> JoinHint:
     """Return a hint, given as itself or by name; SchemaError listing them for another."""
     if hint is None:
         return JoinHint.OPTIMIZER_CHOOSES

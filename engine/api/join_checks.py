@@ -51,7 +51,7 @@ def validated(sides: tuple[D, D], keys: JoinKeys, validate: Any) -> list[D]:
         names = [column.name for column in columns if isinstance(column, ColumnRef)]
         if is_single and len(names) < len(keys.pairs):
             raise SchemaError(f"join validate={validate!r}: a key is an expression; make a column of it first")
-        message = f"join validate={form!r}: a key is there more than once on the {place} side; its rows are counted"
+        message = f"join validate={form!r}: a key is there more than once on the {place} side"
         found.append(_single(data, names, keys.null_safe, message) if is_single else data)
     return found
 

@@ -130,7 +130,11 @@ class LookingCalls(RowCalls):
         >>> rows({"x": [1, 4]}).merge_sorted(rows({"x": [2, 5]}), "x").to_dict()
         {'x': [1, 2, 4, 5]}
         """
-        return self.union(other).sort(by, descending=descending)
+        try:
+            both = self.union(other)
+        except SchemaError as error:
+            raise SchemaError(f"merge_sorted: {str(error).removeprefix('union: ')}") from None
+        return both.sort(by, descending=descending)
 
     def _free(self, wanted: str) -> str:
         return free_name(f"__{wanted}", self.schema)

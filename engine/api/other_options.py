@@ -120,10 +120,16 @@ _OF_CSV_OUTPUTS: Final = _OF_OUTPUTS | _by_name(
 OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "read_csv": _OF_CSV,
     "read_json": _OF_JSON,
-    "read_text": _OF_FILES | _by_name(("encoding charset", _NO_ENCODING)),
+    "read_text": _OF_FILES | _by_name(("charset", "encoding=")),
     **{f"read_{kind}": _OF_FILES for kind in ("parquet", "ipc", "orc", "avro", "records")},
     **{f"write_{kind}": _OF_OUTPUTS for kind in ("json", "text", "parquet", "ipc", "orc", "excel")},
-    "read_fwf": _OF_FILES | _by_name(("skiprows header", "skip_rows="), ("na_values", "null_values=")),
+    "read_fwf": _OF_FILES
+    | _by_name(
+        ("skiprows header", "skip_rows="),
+        ("na_values", "null_values="),
+        ("infer_nrows infer_schema_length", "infer_rows="),
+        ("charset", "encoding="),
+    ),
     "read_excel": _OF_FILES
     | _by_name(
         ("sheet_name sheet_id sheet_index", "sheet=, a name, or a number from 1 on"),
@@ -193,6 +199,12 @@ def _csv_options() -> Iterable[str]:
     return CsvReadOptions.__annotations__
 
 
+def _fwf_options() -> Iterable[str]:
+    from engine.connectors.fixed_widths import FwfOptions
+
+    return FwfOptions.__annotations__
+
+
 def _iceberg_options() -> Iterable[str]:
     from engine.outputs.sink_options import IcebergOptions
 
@@ -203,6 +215,7 @@ _NO_HELP: Final[Mapping[str, str]] = MappingProxyType({})
 #: options of calls that take them as ``**options``, by the call's name; "write_": of others that begin so
 _MORE: Final = {
     "read_csv": _csv_options,
+    "read_fwf": _fwf_options,
     "write_csv": _csv_sink_options,
     "write_iceberg": _iceberg_options,
     "write_": _sink_options,

@@ -32,7 +32,16 @@ from engine.storage.store_options import StorageOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.choices import DatabaseMode, IpcFormat, SchemaMode, WriteMode
+    from engine.choices import (
+        DatabaseMode,
+        IpcCompression,
+        IpcFormat,
+        OrcCompression,
+        ParquetCompression,
+        SchemaMode,
+        TextCompression,
+        WriteMode,
+    )
     from engine.formats.table_target import TableTarget
     from engine.outputs.merge_clauses import Clause
     from engine.outputs.merge_plan import MergeResult
@@ -52,7 +61,7 @@ class OutputCalls(Calls):
         delimiter: str = ",",
         overwrite: bool = False,
         *,
-        compression: str | None = None,
+        compression: TextCompression | None = None,
         **options: Unpack[CsvSinkOptions],
     ) -> None:
         """Write CSV files, ``part-00000.csv`` and so on, when ``env.execute()`` runs.
@@ -86,7 +95,7 @@ class OutputCalls(Calls):
         path: PathLike,
         overwrite: bool = False,
         *,
-        compression: str = "snappy",
+        compression: ParquetCompression = "snappy",
         compression_level: int | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
@@ -132,7 +141,7 @@ class OutputCalls(Calls):
         path: PathLike,
         overwrite: bool = False,
         *,
-        compression: str | None = None,
+        compression: TextCompression | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
         r"""Write text files when ``env.execute()`` runs: ``part-00000.txt`` and so on, a line for each row.
@@ -150,7 +159,7 @@ class OutputCalls(Calls):
         path: PathLike,
         overwrite: bool = False,
         *,
-        compression: str | None = None,
+        compression: TextCompression | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
         """Write JSON lines when ``env.execute()`` runs: ``part-00000.json`` and so on, one object a row.
@@ -167,7 +176,7 @@ class OutputCalls(Calls):
         overwrite: bool = False,
         *,
         format: IpcFormat = "file",  # noqa: A002
-        compression: str | None = None,
+        compression: IpcCompression | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
         """Write Arrow IPC files, ``part-00000.arrow`` and so on, when ``env.execute()`` runs.
@@ -186,7 +195,7 @@ class OutputCalls(Calls):
         path: PathLike,
         overwrite: bool = False,
         *,
-        compression: str = "zlib",
+        compression: OrcCompression = "zlib",
         **options: Unpack[SinkOptions],
     ) -> None:
         """Write ORC files, ``part-00000.orc`` and so on, when ``env.execute()`` runs.
@@ -287,7 +296,7 @@ class OutputCalls(Calls):
         partition_by: str | Sequence[str] | None = None,
         sort_by: str | Sequence[str] | None = None,
         target_file_size: int | str | None = None,
-        compression: str | None = None,
+        compression: ParquetCompression | None = None,
         **options: Unpack[IcebergOptions],
     ) -> None:
         """Write a table of Iceberg (the extra ``iceberg``) when ``env.execute()`` runs, by one commit.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.api.grouped_by import GroupedBy
-    from engine.choices import AsofDirection, JoinHow
+    from engine.choices import AsofDirection, JoinHintName, JoinHow, JoinValidate
 
 
 def _has_order(node: LogicalNode) -> bool:
@@ -287,12 +287,12 @@ class RelationalCalls(Calls):
         left_on: Any = None,
         right_on: Any = None,
         how: JoinHow = "inner",
-        hint: JoinHint | str | None = None,
+        hint: JoinHint | JoinHintName | None = None,
         condition: Expr | None = None,
         null_aware: bool = False,
         suffix: str | None = None,
         null_safe: bool | list[bool] = False,
-        validate: str | None = None,
+        validate: JoinValidate | None = None,
     ) -> Self:
         """Return the pairs of rows with equal keys; nulls match nothing.
 

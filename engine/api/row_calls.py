@@ -41,7 +41,7 @@ from engine.lowering.projections import free_name
 from engine.lowering.said_nodes import lowered
 
 if TYPE_CHECKING:
-    from engine.choices import KeepRow
+    from engine.choices import KeepRow, PivotAggregate
     from engine.column_expressions.aggregates import Aggregate
 
 P = ParamSpec("P")
@@ -312,12 +312,12 @@ class RowCalls(RelationalCalls):
         on: Any,
         values: Any,
         index: Any,
-        agg: str | Callable[[Any], Aggregate],
+        agg: PivotAggregate | Callable[[Any], Aggregate],
         columns: Sequence[Any] | None = None,
     ) -> Self:
         """Return a row for each ``index`` and a column for each value of ``on``: the aggregate of its ``values``.
 
-        ``agg`` is the name of an aggregate (sum, count, min, max, avg, first, last ...) or a function that gives one,
+        ``agg`` is the name of an aggregate (sum, count, min, max, avg, first, median ...) or a function that gives one,
         such as ``sum_``. Columns are called after the values; with several ``values`` columns, after both:
         ``jan_price``. Where there is no row it is null, a count too. ``columns`` says which values, in which order;
         others are left out. Without it a first job finds them, in their order, at most 1,000; null is "null".
@@ -361,8 +361,10 @@ class RowCalls(RelationalCalls):
         """
         from engine.column_expressions.aggregates import count
         from engine.column_expressions.row_functions import array
+        from engine.column_expressions.value_aggregates import share_of
 
         aggregates: dict[str, Aggregate] = {"rows": count()}
+        quantiles = [share_of(one, "describe") for one in quantiles]
         columns = [summary(number, field, aggregates, quantiles) for number, field in enumerate(self.schema)]
         numbers = self.group_by().agg(**aggregates)
         return numbers.select(array(*columns).alias("column")).explode("column").unnest("column")

@@ -20,6 +20,7 @@ from engine.records.plain_scalars import array_of
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
+    from engine.choices import SequenceEnds
 
 #: numbers that one row of ranges stands for
 _RANGE: Final = 1 << 16
@@ -37,7 +38,7 @@ def ranges_of(start: int, stop: int, step: int, *, is_left: bool) -> pa.Table:
     return pa.table({"start": array_of(list(begins), pa.int64()), "stop": array_of(ends, pa.int64())})
 
 
-def sequence_rows(environment: Any, start: Any, stop: Any, step: Any, name: str, closed: str) -> DataSet:
+def sequence_rows(environment: Any, start: Any, stop: Any, step: Any, name: str, closed: SequenceEnds) -> DataSet:
     """Return the data set of one column. Raises: SchemaError for what is no sequence."""
     given = [start, stop, *([] if step is None else [step])]
     if all(isinstance(one, int) and not isinstance(one, bool) for one in given):

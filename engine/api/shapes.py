@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pyarrow as pa
 
+from engine.choices import PivotAggregate
 from engine.column_expressions.expression import Expr
 from engine.errors import SchemaError
 from engine.records.key_types import is_key_type
@@ -23,7 +24,8 @@ from engine.shown_text import shown_line
 if TYPE_CHECKING:
     from engine.column_expressions.aggregates import Aggregate
 
-_ENDINGS: Final = ("", "_")
+#: names of aggregates of one column
+_AGGREGATES: Final = get_args(PivotAggregate)
 
 
 def element_field(field: pa.Field) -> pa.Field:
@@ -53,16 +55,15 @@ def is_value(key: str, value: pa.Scalar) -> Expr:
 
 
 def aggregate_function(agg: str | Callable[[Any], Aggregate]) -> Callable[[Any], Aggregate]:
-    """Return the function that gives an aggregate, by name (as it is, or with an underscore where Python's is)."""
-    from engine.column_expressions import aggregates
+    """Return the function that gives an aggregate, by name, which may end with the underscore of the function's."""
+    from engine.column_expressions import expressions
 
     if isinstance(agg, str):
-        for ending in _ENDINGS:
-            function = getattr(aggregates, agg + ending, None)
-            if callable(function) and not isinstance(function, type) and agg.isidentifier() and agg[0] != "_":
-                found: Callable[[Any], Aggregate] = function
-                return found
-        raise SchemaError(f"pivot(agg={agg!r}): no such aggregate; sum, count, min, max, avg, first, last, ...")
+        name = agg.removesuffix("_")
+        if name not in _AGGREGATES:
+            raise SchemaError(f"pivot(agg={agg!r}): choose one of {', '.join(_AGGREGATES)}, or pass a function as sum_")
+        found: Callable[[Any], Aggregate] = getattr(expressions, name, None) or getattr(expressions, f"{name}_")
+        return found
     if not callable(agg):
         raise SchemaError(f"pivot(agg={agg!r}): the name of an aggregate, or a function such as sum_")
     return agg

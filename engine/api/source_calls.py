@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from engine.api.other_options import check_option, with_other_options
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
-from engine.connectors.row_source import rows_to_table, without_index
+from engine.connectors.row_source import rows_to_table
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
 from engine.files.paths import PathLike, given_paths, placed_store_errors
 from engine.files.store_access import GivenOptions, StoreAccess
@@ -40,7 +40,7 @@ from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
-    from engine.choices import OnBadRow, SchemaMode
+    from engine.choices import OnBadRow, SchemaMode, SequenceEnds, TextCompression
     from engine.config.loader import Configuration
     from engine.csv.options import CsvReadOptions
     from engine.formats.table_target import TableTarget
@@ -100,10 +100,10 @@ class SourceCalls(ABC):
         fields have nulls ("fill"), fields beyond the last column are left out ("cut"), or both ("fit").
         ``skip_rows``: lines of each file before that; ``comment="#"``: lines that begin so are left out.
 
-        An unquoted empty field is null, a quoted one the empty string; ``null_values``: other texts that are null, or
-        by column, ``{"price": ["-", "n/a"]}``. ``date_format={"day": "%d.%m.%Y"}``: formats of dates and times by
-        column, or one of all texts that are of it. ``decimal=","``: what stands before fractions; ``thousands="."``:
-        between groups of three digits.
+        An unquoted empty field is null, a quoted one the empty string; ``null_values``: the texts that are null in its
+        place, ["", "n/a"] for both, or by column, ``{"price": ["-", "n/a"]}``. ``date_format={"day": "%d.%m.%Y"}``:
+        formats of dates and times by column, or one of all texts that are of it. ``decimal=","``: what stands before
+        fractions; ``thousands="."``: between groups of three digits.
 
         ``on_bad_row``: "fail" with file, line and column, or "skip" and count (``JobResult.bad_rows``). With "skip",
         each job that reads the source writes a folder of CSV, ``bad_rows_path``: file, line, reason and text of each
@@ -158,8 +158,9 @@ class SourceCalls(ABC):
         path: Paths,
         rate_limit: float | None = None,
         *,
-        compression: str | None = None,
+        compression: TextCompression | None = None,
         skip_rows: int = 0,
+        encoding: str | None = None,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         storage_options: StorageOptions = None,
@@ -168,19 +169,18 @@ class SourceCalls(ABC):
 
         A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
         that names file and line. ``skip_rows``: first lines of each file that are passed over.
-        ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
+        ``encoding``, ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
         """
         in_paths = PathOptions(partitioning, file_name_column, storage_options=storage_options)
-        return self._read(
-            "text", path, in_paths, rate_limit, options={"compression": compression, "skip_rows": skip_rows}
-        )
+        options = {"compression": compression, "skip_rows": skip_rows, "encoding": encoding}
+        return self._read("text", path, in_paths, rate_limit, options=options)
 
     def read_json(
         self,
         path: Paths,
         schema: pa.Schema | None = None,
         *,
-        compression: str | None = None,
+        compression: TextCompression | None = None,
         on_bad_row: OnBadRow = "fail",
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
@@ -418,7 +418,7 @@ class SourceCalls(ABC):
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
     def sequence(
-        self, start: Any, stop: Any, step: Any = None, *, name: str = "value", closed: str = "both"
+        self, start: Any, stop: Any, step: Any = None, *, name: str = "value", closed: SequenceEnds = "both"
     ) -> DataSet:
         """Return integers, dates or timestamps from one to another as rows of one column, by a step: 1, or a day.
 
@@ -430,22 +430,6 @@ class SourceCalls(ABC):
         from engine.api.sequence_rows import sequence_rows
 
         return sequence_rows(self, start, stop, step, name, closed)
-
-    def from_dicts(self, rows: Iterable[Any], schema: pa.Schema | None = None) -> DataSet:
-        """Take dicts, a row each; without ``schema`` the rows decide names and types, and a warning says which."""
-        return self.from_rows(rows, schema)
-
-    def from_dict(self, columns: Mapping[str, Any], schema: pa.Schema | None = None) -> DataSet:
-        """Take columns by name: lists, or arrays of pyarrow or NumPy."""
-        return self.from_arrow(pa.table(dict(columns), schema=schema))
-
-    def from_pandas(self, frame: Any) -> DataSet:
-        """Take the columns of a pandas frame; an index that has a name must be made one with ``reset_index()``."""
-        return self.from_arrow(without_index(frame))
-
-    def from_polars(self, frame: Any) -> DataSet:
-        """Take a Polars DataFrame, or the rows of a LazyFrame, which is collected."""
-        return self.from_arrow(frame.collect() if hasattr(frame, "collect") else frame)
 
     def _read(
         self,

@@ -17,7 +17,7 @@ Held by: tests/integration/test_time_groups.py
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 from pyarrow import types
@@ -26,13 +26,18 @@ from engine.api.looking_calls import LookingCalls
 from engine.api.other_options import with_other_options
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import column_name
+from engine.column_expressions.other_names import ON_GROUPS, HasOtherNames
 from engine.errors import NotYetSupportedError, SchemaError
+
+if TYPE_CHECKING:
+    from engine.choices import WindowEnds, WindowLabel
 
 #: type of the data set
 D = TypeVar("D", bound="TimeCalls")
 
 _MONTHS: Final = {"mo": 1, "month": 1, "q": 3, "quarter": 3, "y": 12, "year": 12}
 _CALENDAR: Final = re.compile(r"\s*(\d+)\s*(mo|q|y|months?|quarters?|years?)\s*")
+_WEEKS: Final = re.compile(r"\s*\d+\s*w(eeks?)?\s*")
 _UNIT_OF_MONTHS: Final = {1: "month", 3: "quarter", 12: "year"}
 _CLOSED: Final = ("left", "right", "both", "none")
 #: days from the epoch, a Thursday, to a Monday
@@ -83,7 +88,7 @@ class Axis:
             plain = plain_distance(value, text)
             if plain is None:
                 raise SchemaError(f"{text}: a length such as '1 hour', '7 days', '1 month'")
-            is_weeks = isinstance(plain, str) and re.fullmatch(r"\s*1\s*w(eeks?)?\s*", plain.lower()) is not None
+            is_weeks = isinstance(plain, str) and _WEEKS.fullmatch(plain.lower()) is not None
             span = Span(0, int(distance(plain, self.type, text)), is_weeks)
         if not may_be_negative and span.months <= 0 and span.ticks <= 0:
             raise SchemaError(f"{text}: a length above zero")
@@ -99,12 +104,18 @@ class Axis:
         """Return times of numbers of ticks."""
         return ticks.cast(pa.int32()).cast(self.type) if types.is_date32(self.type) else ticks.cast(self.type)
 
+    def is_of_clocks(self, span: Span) -> bool:
+        """Whether a length is days of a zone, some of which have 23 or 25 hours."""
+        return self.zone is not None and span.ticks > 0 and span.ticks % self.day == 0
+
     def moved(self, value: Expr, span: Span, times: int) -> Expr:
         """Return times so many spans later."""
         if not times:
             return value
         if span.months:
             return value.dt.add(months=span.months * times)
+        if self.is_of_clocks(span):
+            return value.dt.add(days=span.ticks // self.day * times)
         return self.time(self.ticks(value) + span.ticks * times)
 
     def begin(self, value: Expr, every: Span, offset: int) -> Expr:
@@ -122,11 +133,12 @@ class Axis:
 
     def _begin_in_zone(self, value: Expr, every: Span, offset: int) -> Expr:
         """Return the beginning by the clocks of the zone."""
-        if not offset and (every.is_weeks or every.ticks == self.day):
-            return value.dt.truncate("week" if every.is_weeks else "day")
+        if not offset and self.is_of_clocks(every):
+            days = every.ticks // self.day
+            return value.dt.truncate(f"{days // 7} weeks" if every.is_weeks else f"{days} days")
         if _TICKS_OF_HOUR[self.type.unit] % every.ticks:
             raise NotYetSupportedError(
-                f"{self._what}: windows in the zone {self.zone} that are no part of an hour, no day, week, month, "
+                f"{self._what}: windows in the zone {self.zone} that are no part of an hour, no days, weeks, month, "
                 "quarter or year, since clocks change; .dt.with_timezone(None) gives the times of the clocks"
             )
         local = value.dt.with_timezone(None).cast(pa.int64())
@@ -139,8 +151,11 @@ class Axis:
         return f"{ticks} days" if types.is_date32(self.type) else f"{ticks} {self.type.unit}"
 
 
-class DynamicGroups(Generic[D]):
+class DynamicGroups(HasOtherNames, Generic[D]):
     """Windows that begin at regular times, of each group of rows."""
+
+    _kind = "group_by_dynamic()"
+    _other_names = ON_GROUPS
 
     def __init__(
         self, data: D, axis: Axis, spans: tuple[Span, Span, int], by: list[str], ends: tuple[str, str]
@@ -162,9 +177,16 @@ class DynamicGroups(Generic[D]):
             data = data.with_columns(**{held: begin})
         else:
             data = self._in_several(data, begin, held)
-        time = col(held) if self._label == "left" else axis.moved(col(held), self._period, 1)
+        time = col(held) if self._label == "left" else self._moved(col(held), self._period, 1)
         found = data.with_columns(**{label: time}).drop(held).group_by(*self._by, label).agg(*aggregates, **named)
         return found.rename({label: axis.name})
+
+    def _moved(self, start: Expr, span: Span, times: int) -> Expr:
+        """Return the beginnings of windows so many spans later; a day begins at 1:00 where clocks skip midnight."""
+        axis = self._axis
+        moved = axis.moved(start, span, times)
+        is_of_days = bool(times) and axis.is_of_clocks(span) and axis.is_of_clocks(self._every)
+        return moved.dt.truncate("day") if is_of_days else moved
 
     def _in_several(self, data: D, begin: Expr, held: str) -> D:
         """Return rows as often as there are windows that have them, with the beginning of each."""
@@ -176,18 +198,23 @@ class DynamicGroups(Generic[D]):
                 raise NotYetSupportedError("group_by_dynamic: windows of months that overlap, or have gaps")
             before = 1
         else:
-            before = -(-period.ticks // every.ticks)
-        starts = array(*(axis.moved(begin, every, -number) for number in range(before + 1)))
+            # days of which clocks are set back are longer than others
+            longer = 0 if axis.is_of_clocks(every) or not axis.is_of_clocks(period) else 2 * axis.day // 24
+            before = -(-(period.ticks + longer) // every.ticks)
+        starts = array(*(self._moved(begin, every, -number) for number in range(before + 1)))
         data = data.with_columns(**{held: starts}).explode(held, keep_empty=False)
         at, start = col(axis.name), col(held)
-        end = axis.moved(start, period, 1)
+        end = self._moved(start, period, 1)
         is_behind = at >= start if self._closed in ("left", "both") else at > start
         is_before = at <= end if self._closed in ("right", "both") else at < end
         return data.filter(is_behind & is_before)
 
 
-class RollingGroups(Generic[D]):
+class RollingGroups(HasOtherNames, Generic[D]):
     """The spans of time that end at each row, of each group of rows."""
+
+    _kind = "rolling()"
+    _other_names = ON_GROUPS
 
     def __init__(self, data: D, axis: Axis, bounds: tuple[int, int], by: list[str]) -> None:
         self._data, self._axis, self._bounds, self._by = data, axis, bounds, by
@@ -218,13 +245,13 @@ class TimeCalls(LookingCalls):
         period: Any = None,
         offset: Any = None,
         by: Any = None,
-        closed: str = "left",
-        label: str = "left",
+        closed: WindowEnds = "left",
+        label: WindowLabel = "left",
     ) -> DynamicGroups[Self]:
         """Return windows of time, one each ``every``, for ``agg``; those without rows are left out.
 
         ``every`` and ``period`` (the length of a window, ``every`` by default) are lengths such as "15 min", "1 day",
-        "1 week" (from Monday), "1 month", "1 quarter", "1 year", a ``timedelta``, or a number for a column of whole
+        "2 weeks" (from Monday), "1 month", "1 quarter", "1 year", a ``timedelta``, or a number for a column of whole
         numbers. Windows begin at multiples of ``every`` since 1970, ``offset`` later. ``closed``: which ends belong to
         a window, "left", "right", "both" or "none". ``label``: the time that stands for it, "left" or "right". ``by``:
         further keys. Of a zone, days and longer windows are those of its clocks.
@@ -246,13 +273,13 @@ class TimeCalls(LookingCalls):
         return DynamicGroups(self, axis, (lengths, whole._replace(is_weeks=lengths.is_weeks), shift.ticks), keys, ends)
 
     def rolling(
-        self, index: Any, period: Any, offset: Any = None, by: Any = None, closed: str = "right"
+        self, index: Any, period: Any, offset: Any = None, by: Any = None, closed: WindowEnds = "right"
     ) -> RollingGroups[Self]:
         """Return the rows of a span of time up to each row, for ``agg``: (time - period, time].
 
         ``closed``: which ends belong to the span, "left", "right", "both" or "none". ``offset``: where it begins,
         counted from the row's time; ``-period`` by default. ``by``: keys that must be equal. Rows at the same time are
-        all within.
+        all within. A day has 24 hours, also where clocks change.
 
         >>> data = rows({"n": [1, 4, 12], "x": [1, 2, 3]})
         >>> data.rolling("n", 5).agg(total=sum_("x")).sort("n").collect()

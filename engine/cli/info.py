@@ -10,7 +10,7 @@ import argparse
 from engine.cli.run_script import run_script
 from engine.cli.submit import install_settings
 from engine.config.command_line import current_command_line
-from engine.targets import explain_instead_of_running
+from engine.targets.local import explain_instead_of_running
 
 
 def info(options: argparse.Namespace) -> int:

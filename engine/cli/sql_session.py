@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
+    from engine.choices import SqlDialect
 
 #: largest number of rows shown of a table
 _SHOWN_ROWS: Final = 1000
@@ -39,7 +40,7 @@ class SqlSession(StatementSession):
     dialect: of the queries, None: ours.
     """
 
-    def __init__(self, environment: Environment, file_format: str, dialect: str | None = None) -> None:
+    def __init__(self, environment: Environment, file_format: str, dialect: SqlDialect | None = None) -> None:
         super().__init__(environment, dialect)
         self._file_format = file_format
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from engine.cli.progress import format_bytes
@@ -34,7 +35,6 @@ def list_task_managers(options: argparse.Namespace, client: ClusterClient) -> in
     print(_COLUMNS.format("ID", "STATE", "SLOTS", "TASKS", "MEMORY", "DISK", "VERSION", "HOST"))
     for each in found:
         metrics = each["metrics"]
-        used, free = (metrics.get(f"Status.Disk.{name}") for name in ("Used", "Free"))
         print(
             _COLUMNS.format(
                 shown_line(each["id"]),
@@ -42,12 +42,22 @@ def list_task_managers(options: argparse.Namespace, client: ClusterClient) -> in
                 f"{each['slotsNumber'] - each['freeSlots']}/{each['slotsNumber']}",
                 f"{metrics.get('Status.Tasks.Running', 0):.0f}",
                 format_bytes(int(metrics.get("Status.Process.Memory.Resident", 0))),
-                "?" if free is None else f"{format_bytes(int(used))}, {format_bytes(int(free))} free",
+                _disk(metrics),
                 shown_line(each["version"]),
                 shown_line(each["host"]),
             ).rstrip()
         )
     return 0
+
+
+def _disk(metrics: Mapping[str, float]) -> str:
+    """Return the bytes of a TaskManager's files: of its limits where it has some, else beside what is free."""
+    limit = sum(value for name, value in metrics.items() if name.startswith("Status.Disk.Limit."))
+    if limit:
+        taken = sum(value for name, value in metrics.items() if name.startswith("Status.Disk.Counted."))
+        return f"{format_bytes(int(taken))} of {format_bytes(int(limit))}"
+    used, free = (metrics.get(f"Status.Disk.{name}") for name in ("Used", "Free"))
+    return "?" if used is None or free is None else f"{format_bytes(int(used))}, {format_bytes(int(free))} free"
 
 
 def drain_task_manager(options: argparse.Namespace, client: ClusterClient) -> int:

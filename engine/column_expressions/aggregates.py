@@ -14,7 +14,7 @@ Held by: tests/integration/test_aggregate_functions.py
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.column_expressions.expression import Expr, to_expression
 from engine.errors import NotYetSupportedError, SchemaError
@@ -33,6 +33,9 @@ from engine.graph.expression import (
     has_aggregate,
     replaced,
 )
+
+if TYPE_CHECKING:
+    from engine.choices import FrameExclude
 
 #: aggregates whose result does not change when equal values count once
 _SAME_OF_DISTINCT = frozenset({"min", "max", "bit_and", "bit_or"})
@@ -61,7 +64,7 @@ class Aggregate(Expr):
         rows: tuple[int | None, int | None] | None = None,
         range: tuple[Any, Any] | None = None,  # noqa: A002
         groups: tuple[int | None, int | None] | None = None,
-        exclude: str | None = None,
+        exclude: FrameExclude | None = None,
     ) -> Expr:
         """Return the aggregate over rows around each row, as an expression: see ``row_number().over``.
 

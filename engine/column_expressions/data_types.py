@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.errors import SchemaError
+from engine.expressions.time_zones import UnknownZoneError, zone_offsets
 from engine.records.plain_types import is_foreign, plain_schema, plain_type
 
 _PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
@@ -23,6 +24,8 @@ def to_data_type(data_type: Any) -> pa.DataType:
                 f"{data_type}: no values are made of a union; use one type, such as a struct with a field for each "
                 "alternative"
             )
+        if pa.types.is_timestamp(data_type) and data_type.tz:
+            _check_zone(data_type.tz)
         return plain_type(data_type)
     if data_type in _PYTHON_TYPES:
         return _PYTHON_TYPES[data_type]
@@ -32,6 +35,13 @@ def to_data_type(data_type: Any) -> pa.DataType:
         raise SchemaError(
             f"{data_type!r} is no type: use a pyarrow type such as pa.int64(), or its name such as 'int64'"
         ) from None
+
+
+def _check_zone(name: str) -> None:
+    try:
+        zone_offsets(name)
+    except UnknownZoneError as error:
+        raise SchemaError(str(error)) from None
 
 
 def declared_schema(schema: pa.Schema, what: str) -> pa.Schema:

@@ -92,9 +92,10 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         """Return this expression under another column name."""
         return Expr(self.expression, check_column_name(name, "alias"))
 
-    def named_by(self, naming: Callable[[builtins.str], builtins.str]) -> Expr:
-        """Return this expression under a name that a function makes of that of the column which it reads first."""
-        return NamedLater(self.expression, naming)
+    def named_by(self, naming: Callable[[builtins.str], builtins.str], *, of_column: bool = False) -> Expr:
+        """Return this expression under a name that a function makes of its alias, or of the column it reads first."""
+        given = "" if of_column else self._name
+        return NamedLater(self.expression, (lambda _column: naming(given)) if given else naming)
 
     @property
     def output_name(self) -> str:
@@ -468,6 +469,11 @@ class NamedLater(Expr):
         #: function that returns the name, given that of the column
         self.naming = naming
 
+    def named_by(self, naming: Callable[[builtins.str], builtins.str], *, of_column: bool = False) -> Expr:
+        """Return this expression under a name that a function makes of the one that it has, or of the column's."""
+        own = self.naming
+        return NamedLater(self.expression, naming if of_column else lambda column: naming(own(column)))
+
 
 def as_expression(value: Any) -> Expr:
     """Return an Expr as it is, and a plain value as a constant."""
@@ -480,4 +486,6 @@ def to_expression(value: Any) -> Expression:
         return value.expression
     if hasattr(value, "over"):
         raise SchemaError(f"{value!r} needs a window: call .over(partition_by, order_by)")
+    if hasattr(value, "then"):
+        raise SchemaError("when(condition) has no value yet: write when(condition).then(value)")
     return make_literal(value)

@@ -151,7 +151,8 @@ def col(name: str, *more: str) -> Expr:
     """
     for one in (name, *more):
         if not isinstance(one, str) or not one:
-            raise SchemaError(f"col({one!r}): a column name is a non-empty string")
+            several = f"; write col({', '.join(map(repr, one))})" if isinstance(one, list | tuple) and one else ""
+            raise SchemaError(f"col({one!r}): a column name is a non-empty string{several}")
     if more:
         from engine.column_expressions.selectors import by_name
 

@@ -17,11 +17,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from engine.errors import SchemaError
-from engine.expressions.calendar_functions import LIMIT
+from engine.expressions.calendar_units import DAYS, LIMIT, MONTHS
 from engine.records.plain_scalars import scalar_of
 
-_MONTHS: Final = {"years": 12, "quarters": 3, "months": 1}
-_DAYS: Final = {"weeks": 7, "days": 1}
 _NANOSECONDS: Final = {
     "hours": 3600 * 10**9,
     "minutes": 60 * 10**9,
@@ -48,13 +46,13 @@ def interval(**units: int) -> pa.Scalar:
     [datetime.date(2023, 2, 27)]
     """
     parts = []
-    known = {**_MONTHS, **_DAYS, **_NANOSECONDS}
+    known = {**MONTHS, **DAYS, **_NANOSECONDS}
     for name, count in units.items():
         if name not in known:
             raise SchemaError(f"interval({name}=...): choose among {', '.join(known)}")
         if isinstance(count, bool) or not isinstance(count, int):
             raise SchemaError(f"interval({name}={count!r}): the count is an int")
-    for of_part, limit in ((_MONTHS, LIMIT), (_DAYS, LIMIT), (_NANOSECONDS, 1 << 63)):
+    for of_part, limit in ((MONTHS, LIMIT), (DAYS, LIMIT), (_NANOSECONDS, 1 << 63)):
         total = sum(count * of_part[name] for name, count in units.items() if name in of_part)
         if not -limit < total < limit:
             raise SchemaError(f"interval({', '.join(f'{name}={count}' for name, count in units.items())}) is too long")
@@ -71,7 +69,7 @@ def units_of(span: Any, what: str) -> dict[str, int]:
         raise SchemaError(said)
     text = span.strip()
     sign, text = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
-    known, found, at = {**_MONTHS, **_DAYS, **_NANOSECONDS}, dict[str, int](), 0
+    known, found, at = {**MONTHS, **DAYS, **_NANOSECONDS}, dict[str, int](), 0
     while at < len(text.rstrip()):
         part = _PART.match(text, at)
         if part is None or (part[1] is None and found):
@@ -95,7 +93,7 @@ def width_of(span: Any, what: str) -> dict[str, int]:
     units = units_of(span, what)
     months, days, nanoseconds = (
         sum(count * of_part[name] for name, count in units.items() if name in of_part)
-        for of_part in (_MONTHS, _DAYS, _NANOSECONDS)
+        for of_part in (MONTHS, DAYS, _NANOSECONDS)
     )
     if months and (days or nanoseconds):
         raise SchemaError(f"{what}({span!r}): months have no fixed length beside days and shorter units")

@@ -1,4 +1,4 @@
-"""``.name`` of an expression: the name of its column, made of the name of the column that it reads first.
+"""``.name`` of an expression: the name of its column, made of its alias, or of the column that it reads first.
 
     (col("x") + 1).name.suffix("_1")             x_1
     cs.numeric().cast("string").name.map(f)      of each column that is chosen
@@ -20,8 +20,8 @@ from engine.expressions.column_names import check_column_name
 class Named(Protocol):
     """The protocol that these functions build on."""
 
-    def named_by(self, naming: Callable[[builtins.str], builtins.str]) -> Self:
-        """Return this value under a name that is made of a column's."""
+    def named_by(self, naming: Callable[[builtins.str], builtins.str], *, of_column: bool = False) -> Self:
+        """Return this value under a name that is made of the one that it has, or of that of its column."""
         ...
 
 
@@ -29,7 +29,7 @@ NamedT = TypeVar("NamedT", bound=Named)
 
 
 class NameExpressions(HasOtherNames, Generic[NamedT]):
-    """Names of an expression's column, made of the name of the column that it reads first."""
+    """Names of an expression's column, made of its alias, or of the name of the column that it reads first."""
 
     _kind = ".name"
 
@@ -68,7 +68,7 @@ class NameExpressions(HasOtherNames, Generic[NamedT]):
         >>> (col("x") * 2).name.keep().output_name
         'x'
         """
-        return self.map(builtins.str)
+        return self._value.named_by(builtins.str, of_column=True)
 
     def to_lowercase(self) -> NamedT:
         """Return the expression under the column's name in lower case.

@@ -69,6 +69,7 @@ ON_DATA_SETS: Final = _by_name(
 _AGGREGATE: Final = "an aggregate such as sum_('x') or avg('x') in group_by(...).agg(name=...), or .over(...) a window"
 
 ON_EXPRESSIONS: Final = _by_name(
+    ("trunc truncate", "floor(), or ceil() of numbers below 0"),
     ("isin", "is_in(values)"),
     ("isnull isna isNull", "is_null()"),
     ("notnull notna isNotNull", "is_not_null()"),
@@ -216,6 +217,8 @@ ON_GROUPS: Final = _by_name(
     ("apply applyInPandas map_groups flatMapGroups", "reduce(fn, schema)"),
     ("pivot", "pivot(on, values, index, agg) of the data set"),
     ("aggregate", "agg(name=...)"),
+    ("filter where having", "agg(n=count()).filter(col('n') > 1)"),
+    ("collect show to_arrow to_pandas to_polars to_dicts select with_columns sort", "agg(name=...) first"),
 )
 
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.column_expressions.expression import Expr, to_expression
 from engine.column_expressions.intervals import interval, units_of
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.expressions.lambda_bodies import ELEMENT_ITSELF
-from engine.expressions.literals import make_literal
+from engine.expressions.literals import make_literal, refuse_texts_alone
 from engine.graph.expression import SQL_TEXT, Call, ColumnRef
+
+if TYPE_CHECKING:
+    from engine.choices import SequenceEnds
 
 
 def _call(function: str, values: tuple[Any, ...]) -> Expr:
@@ -44,6 +47,7 @@ def least(*values: Any) -> Expr:
     >>> values(least(col("x"), col("y"), 3), x=[1, 5, None], y=[2, 4, 9])
     [1, 3, 3]
     """
+    refuse_texts_alone("least", values)
     return _call("least", values)
 
 
@@ -53,6 +57,7 @@ def greatest(*values: Any) -> Expr:
     >>> values(greatest(col("x"), col("y")), x=[1, 5, None], y=[2, 4, None])
     [2, 5, None]
     """
+    refuse_texts_alone("greatest", values)
     return _call("greatest", values)
 
 
@@ -123,7 +128,7 @@ def make_timestamp(year: Any, month: Any, day: Any, hour: Any = 0, minute: Any =
     return _call("make_timestamp", (year, month, day, hour, minute, second))
 
 
-def sequence(start: Any, stop: Any, step: Any = None, closed: str = "both") -> Expr:
+def sequence(start: Any, stop: Any, step: Any = None, closed: SequenceEnds = "both") -> Expr:
     """Return the list of integers, dates or timestamps from one to another, by a step: 1, or a day.
 
     A step of moments is an interval or a text such as "15 minutes". Where it leads away there is no element. closed:
@@ -216,6 +221,7 @@ def hash64(*values: Any) -> Expr:
     >>> values(hash64(col("x"), col("y")), x=[1, None], y=["a", "a"])
     [-8527884376001292090, -8582455328737087284]
     """
+    refuse_texts_alone("hash64", values)
     return _call("hash64", values)
 
 

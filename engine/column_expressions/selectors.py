@@ -284,7 +284,10 @@ def by_dtype(*data_types: Any) -> Selector:
 
 
 def by_name(*names: Any, require_all: bool = True) -> Selector:
-    """Choose columns by name; one that is not there is an error, or with ``require_all=False`` left out."""
+    """Choose columns by name, in the order of the data set.
+
+    A name that is not there is an error, or with ``require_all=False`` left out.
+    """
     wanted = builtins.list(_opened(names))
     if not wanted or not builtins.all(isinstance(name, str) for name in wanted):
         raise SchemaError(f"by_name{tuple(names)!r}: names of columns")
@@ -298,7 +301,7 @@ def by_name(*names: Any, require_all: bool = True) -> Selector:
 
 
 def by_index(*places: Any) -> Selector:
-    """Choose columns by place, from 0; -1 is the last one."""
+    """Choose columns by place, from 0, in the order of the data set; -1 is the last one."""
     wanted = builtins.list(_opened(places))
     if not wanted or not builtins.all(isinstance(place, int) and not isinstance(place, bool) for place in wanted):
         raise SchemaError(f"by_index{tuple(places)!r}: places of columns, whole numbers")

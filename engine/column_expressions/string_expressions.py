@@ -5,7 +5,7 @@ Held by: tests/column_expressions/test_expression.py
 
 from __future__ import annotations
 
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -13,6 +13,9 @@ from engine.column_expressions.data_types import to_data_type
 from engine.column_expressions.other_names import ON_TEXTS, HasOtherNames
 from engine.errors import SchemaError
 from engine.graph.expression import Expression
+
+if TYPE_CHECKING:
+    from engine.choices import NormalForm, TextEncoding
 
 
 class Value(Protocol):
@@ -316,7 +319,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         """
         return self._value.call("str_find", text)
 
-    def encode(self, encoding: str) -> ExprT:
+    def encode(self, encoding: TextEncoding) -> ExprT:
         """Encode as digits, ``hex`` or ``base64``, or as binary of ``utf-8``.
 
         >>> values(col("x").str.encode("base64"), x=["abc", None])
@@ -324,7 +327,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         """
         return self._value.call("str_encode", encoding=encoding)
 
-    def decode(self, encoding: str) -> ExprT:
+    def decode(self, encoding: TextEncoding) -> ExprT:
         """Decode digits in ``hex`` or ``base64`` to binary, or ``utf-8`` bytes to text.
 
         >>> values(col("x").str.decode("hex").str.decode("utf-8"), x=["616263"])
@@ -348,7 +351,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         """
         return self._value.call("str_translate", characters, others)
 
-    def normalize(self, form: str = "NFC") -> ExprT:
+    def normalize(self, form: NormalForm = "NFC") -> ExprT:
         """Return the text in one of Unicode's normal forms: NFC, NFD, NFKC or NFKD.
 
         >>> values(col("x").str.normalize().str.length(), x=["e\u0301"])

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from engine.column_expressions.intervals import interval, units_of, width_of
 from engine.column_expressions.other_names import ON_TIMES, HasOtherNames
 from engine.column_expressions.string_expressions import ExprT
 from engine.errors import SchemaError
 from engine.expressions.calendar_days import ROLLS, WEEKDAYS
-from engine.expressions.calendar_functions import DIFF_UNITS
+from engine.expressions.calendar_units import DIFF_UNITS
 from engine.expressions.time_functions import TRUNCATE_UNITS
+
+if TYPE_CHECKING:
+    from engine.choices import BusinessDayRoll, DiffUnit, TimeUnit
 
 _WEEK: Final = (True, True, True, True, True, False, False)
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
@@ -207,7 +210,7 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("dt_is_business_day", **_business("dt.is_business_day", holidays, week))
 
     def add_business_days(
-        self, count: Any, holidays: Iterable[Any] = (), week: Sequence[bool] = _WEEK, roll: str = "raise"
+        self, count: Any, holidays: Iterable[Any] = (), week: Sequence[bool] = _WEEK, roll: BusinessDayRoll = "raise"
     ) -> ExprT:
         """Move it by business days, back where the count is negative; the time of day stays.
 
@@ -296,7 +299,7 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         """
         return self._value.call("dt_time")
 
-    def epoch(self, unit: str = "s") -> ExprT:
+    def epoch(self, unit: TimeUnit = "s") -> ExprT:
         """Return the time since 1970 in s, ms, us or ns, rounded down; without a zone it counts as UTC.
 
         >>> values(col("x").dt.epoch("ms"), x=[datetime.datetime(1970, 1, 2)])
@@ -343,7 +346,7 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         """
         return self._value.call("add", interval(**units))
 
-    def diff(self, other: Any, unit: str) -> ExprT:
+    def diff(self, other: Any, unit: DiffUnit) -> ExprT:
         """Return the whole units from another moment to it, cut toward zero.
 
         Units are years, quarters, months, weeks, days, hours, minutes, seconds, milliseconds and microseconds; "day"
@@ -352,8 +355,7 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         >>> values(col("x").dt.diff(col("y"), "months"), x=[datetime.date(2024, 3, 1)], y=[datetime.date(2024, 1, 31)])
         [1]
         """
-        if f"{unit}s" in DIFF_UNITS:
-            unit = f"{unit}s"
-        if unit not in DIFF_UNITS:
+        word = f"{unit}s" if f"{unit}s" in DIFF_UNITS else unit
+        if word not in DIFF_UNITS:
             raise SchemaError(f"dt.diff(unit={unit!r}): choose one of {', '.join(DIFF_UNITS)}")
-        return self._value.call("dt_diff", other, unit=unit)
+        return self._value.call("dt_diff", other, unit=word)

@@ -10,13 +10,14 @@ Held by: tests/integration/test_udfs.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from engine.column_expressions.data_types import declared_schema
 from engine.column_expressions.expression import Expr, to_expression
 from engine.errors import SchemaError
+from engine.expressions.literals import refuse_texts_alone
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.functions.batch_formats import FORMATS
 from engine.functions.python_functions import python_function
@@ -26,6 +27,9 @@ from engine.graph.expression import (
     ColumnRef,
     PythonCall,
 )
+
+if TYPE_CHECKING:
+    from engine.choices import BatchFormat, UdfKind
 
 KINDS: Final = ("scalar", *FORMATS)
 
@@ -47,6 +51,7 @@ class Udf:
         operator = python_function(f"column:{self._kind}", self._called)
         if not arguments:
             raise SchemaError(f"{operator.function_name}(): give it at least one value, such as col('a')")
+        refuse_texts_alone(operator.function_name, arguments)
         fields = (operator.kind, operator.function, operator.function_name, operator.file, operator.line)
         return Expr(PythonCall(*fields, type_to_ipc(self.data_type), tuple(map(to_expression, arguments))))
 
@@ -55,7 +60,7 @@ class Udf:
         return f"<Udf {name} of {self.data_type}>"
 
 
-def udf(returns: Any = None, *, kind: str = "scalar", batch: str | None = None, setup: Any = None) -> Any:
+def udf(returns: Any = None, *, kind: UdfKind = "scalar", batch: BatchFormat | None = None, setup: Any = None) -> Any:
     """Make a Python function usable in expressions; ``returns`` is its type: of pyarrow, or ``int`` and the like.
 
     Without ``returns`` the function's return type says it. kind: "scalar" is called for each row, and None is null;

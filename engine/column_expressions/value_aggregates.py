@@ -206,5 +206,5 @@ def approx_quantile(argument: Any, q: float, *, filter: Any = None) -> Aggregate
 def share_of(q: Any, what: str) -> float:
     """Return the share of a quantile; SchemaError when it is none."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
-        raise SchemaError(f"{what}: q={q!r} is a share of the values, from 0 to 1")
+        raise SchemaError(f"{what}: q={q!r} is no share of the values, from 0 to 1")
     return float(q)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
@@ -37,6 +37,9 @@ from engine.graph.window import (
     TIES,
     WindowFrame,
 )
+
+if TYPE_CHECKING:
+    from engine.choices import FrameExclude, RankMethod
 
 #: functions that need an order
 _EXCLUDED: Final = (CURRENT_ROW, GROUP, TIES)
@@ -110,7 +113,7 @@ class Bounds(NamedTuple):
     rows: Any = None
     range: Any = None
     groups: Any = None
-    exclude: str | None = None
+    exclude: FrameExclude | None = None
 
 
 def _frame(given: Bounds) -> WindowFrame | None:
@@ -189,7 +192,7 @@ class WindowFunction:
         rows: tuple[int | None, int | None] | None = None,
         range: tuple[Any, Any] | None = None,  # noqa: A002
         groups: tuple[int | None, int | None] | None = None,
-        exclude: str | None = None,
+        exclude: FrameExclude | None = None,
     ) -> Expr:
         """Return the function of the rows with equal ``partition_by`` (names or expressions), all rows without.
 
@@ -281,7 +284,7 @@ def row_number() -> WindowFunction:
     return WindowFunction(Over("row_number", None))
 
 
-def rank(method: str = "min") -> WindowFunction:
+def rank(method: RankMethod = "min") -> WindowFunction:
     """Return 1 + how many rows of the partition come before; equal rows have the same, and leave a gap.
 
     ``method``: "max" gives equal rows the last of their places, "average" the mean of them as float64; "dense" is

@@ -83,12 +83,19 @@ def _place_of(message: str, operators: Iterable[Operator]) -> Place | None:
     for operator in operators:
         for part in () if isinstance(operator, Source) else _expressions_of(operator):
             known = _PLACES.get(id(part))
-            if known is not None and (text := expression_text(part)) in message:
+            if known is not None and (text := _shown(part)) in message:
                 named[text] = part, known[1]
     failing = {place for part, place in named.values() if _can_fail(part)}
     if len(failing) == 1:
         return failing.pop()
     return named[max(named, key=len)][1] if named else None
+
+
+def _shown(expression: Expression) -> str:
+    """Return what an error shows of an expression: what a requirement says, or its text."""
+    if isinstance(expression, Call) and expression.function == "require":
+        return str(expression.options["message"])
+    return expression_text(expression)
 
 
 def _can_fail(expression: Expression) -> bool:

@@ -6,7 +6,7 @@
 A rename replaces a file at once, so readers see the old one or the new one. A staged file that is gone was renamed:
 what a leader repeats after a crash finds the output there.
 
-Limits: on file systems with folders that can be renamed. A store has prefixes of objects as outputs.
+``placed_files`` has those of file systems without folders.
 
 Held by: tests/commit/test_file_target.py
 """
@@ -21,7 +21,7 @@ from engine.commit.decision import DecidedOutput
 from engine.commit.folder_check import check_file
 from engine.commit.folder_target import FolderTarget
 from engine.commit.output_target import OutputTakenError
-from engine.errors import JobExecutionError, PlanError
+from engine.errors import JobExecutionError
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.storage.file_systems import file_system_of, folders_of
@@ -31,15 +31,6 @@ class FileTarget(FolderTarget):
     """Files of this machine, and of file systems that are mounted on it."""
 
     name = "file"
-
-    def resolved(self, spec: SinkSpec) -> str:
-        """Return the absolute path, symbolic links followed. Raises: PlanError for a place without folders."""
-        if file_system_of(spec.path).folders is None:
-            raise PlanError(
-                f"output {spec.path}: single_file=True writes to folders of machines alone; write a prefix of files"
-                " there, or a file here and copy it"
-            )
-        return super().resolved(spec)
 
     def check(self, spec: SinkSpec, output: str) -> None:
         """Raise PlanError when the file exists and is not replaced, or cannot be made."""

@@ -49,7 +49,8 @@ class RenamedTarget(StoreTarget):
             raise PlanError(f"output {spec.path}: {error.strerror or error}") from error
         if not is_renaming:
             raise PlanError(
-                f"output {spec.path}: its file system copies where folders are to be renamed; it is read alone"
+                f"output {spec.path}: nothing is written there, since its file system does not rename folders; write to"
+                " a folder or an object store"
             )
         super().check(spec, output)
 

@@ -31,6 +31,7 @@ from engine.ids import JobId
 from engine.storage.file_systems import extent_of, file_system_of
 
 STAGING_FOLDER: Final = ".drey-staging"
+_READ_ALONE: Final = ("http://", "https://")
 #: bytes that a store copies in one request
 _COPIED_BYTES_MAX: Final = 4 << 30
 
@@ -47,9 +48,15 @@ class StoreTarget(OutputTarget):
         return f"{scheme.lower()}://{rest.strip('/')}"
 
     def check(self, spec: SinkSpec, output: str) -> None:
-        """Raise PlanError when there are objects that are neither replaced nor added to, or the store refuses."""
+        """Raise PlanError when something is there that is neither replaced nor added to, or the store refuses."""
+        if output.startswith(_READ_ALONE):
+            raise PlanError(f"output {spec.path}: web servers are read and not written; write to a folder or a store")
         if "/" not in output.partition("://")[2]:
             raise PlanError(f"output {spec.path} is a whole bucket; write to a prefix of it, such as {output}/output")
+        self.check_place(spec, output)
+
+    def check_place(self, spec: SinkSpec, output: str) -> None:
+        """Raise PlanError when there are objects that are neither replaced nor added to, or the store refuses."""
         files = file_system_of(output)
         try:
             status = files.find(output)

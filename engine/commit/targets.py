@@ -1,7 +1,7 @@
 """The registry of output targets, one entry each.
 
     target_named("folder") -> the FolderTarget          by the word in a staging or a decision
-    target_of_path("s3://data/out") -> the StoreTarget  of plain files, by the file system of their path
+    target_of_path("s3://data/out") -> the StoreTarget  of plain files, by the file system of their path, or of one
     targets_in("/data") -> [...]                        of whatever lies in a folder
 
 Which target a sink has says the entry of its format (``SinkFormat.target``). An entry is loaded when it is needed. An
@@ -31,7 +31,9 @@ TARGET_PLACES: Final = {
     "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),
     "sqlite": ("engine.databases.sqlite_target", "SqliteTarget"),
     "renamed": ("engine.commit.renamed_target", "RenamedTarget"),
+    "renamed_file": ("engine.commit.placed_files", "RenamedFileTarget"),
     "store": ("engine.commit.store_target", "StoreTarget"),
+    "store_file": ("engine.commit.placed_files", "StoreFileTarget"),
     "delta": ("engine.delta_tables.delta_target", "DeltaTarget"),
 }
 #: targets of tables, whose places are folders among others
@@ -56,12 +58,14 @@ def target_named(name: str) -> OutputTarget:
     )
 
 
-def target_of_path(path: str) -> OutputTarget:
-    """Return the target of plain files at a path."""
+def target_of_path(path: str, *, is_single_file: bool = False) -> OutputTarget:
+    """Return the target of plain files at a path, or of a file that has this path."""
     files = file_system_of(path)
     if files.objects is not None:
-        return target_named("store")
-    return target_named("renamed" if files.folders is None else "folder")
+        return target_named("store_file" if is_single_file else "store")
+    if files.folders is None:
+        return target_named("renamed_file" if is_single_file else "renamed")
+    return target_named("file" if is_single_file else "folder")
 
 
 def targets_in(folder: str) -> list[OutputTarget]:

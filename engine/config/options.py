@@ -134,6 +134,13 @@ TMP_DIRS = _option(
     "Folders for spilled rows, separated by commas; they are created if missing. Default: $TMPDIR, or a folder "
     "of mode 0700 in ~/.local/state/drey.",
 )
+FOLDER_LIMIT = _option(
+    "taskmanager.disk.limit",
+    "size",
+    "0",
+    "Bytes that spilled rows and stored results of one process may take in each folder of io.tmp.dirs. Then the next "
+    "folder is used, or the task fails with an error that says which job has how much. 0: no limit.",
+)
 FUNCTIONS_TIMEOUT = _option(
     "functions.timeout",
     "duration",

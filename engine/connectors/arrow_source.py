@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,10 @@ def _from_stream(data: Any) -> pa.RecordBatchReader:
     """Return the stream of an object; a pandas frame's index is left out."""
     if type(data).__module__.partition(".")[0] == "pandas":
         return _from_pandas(data)
+    if type(data).__name__ == "Series":
+        raise SchemaError("from_arrow: a Series has no columns; write series.to_frame()")
+    if type(data).__module__.partition(".")[0] == "polars":
+        _check_no_objects(data)
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -65,22 +70,38 @@ def _from_stream(data: Any) -> pa.RecordBatchReader:
         raise SchemaError(
             f"from_arrow: a column of the {type(data).__name__} has a type that Arrow does not have ({reason}); cast it"
         ) from None
-    if len(reader.schema) == 0:
-        raise SchemaError("from_arrow: the data has no columns")
     return reader
 
 
+def _check_no_objects(frame: Any) -> None:
+    """Raise SchemaError for a column of Python objects, of which Polars exports their places in memory."""
+    objects = [name for name, kind in getattr(frame, "schema", {}).items() if str(kind) == "Object"]
+    if objects:
+        raise SchemaError(f"from_arrow: the column {objects[0]!r} has objects of Python; cast it, or use from_rows")
+
+
 def _from_pandas(frame: Any) -> pa.RecordBatchReader:
+    if not hasattr(frame, "columns"):
+        raise SchemaError(f"from_arrow: a {type(frame).__name__} has no columns; write series.to_frame()")
+    _check_names([str(name) for name in frame.columns])
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).to_reader(ARROW_ROWS_MAX)
     except UnicodeEncodeError as error:
         raise SchemaError(f"from_arrow: a column name, or a string, is no text: {error}") from None
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+    except (ValueError, TypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         reason = "; ".join(map(str, error.args))
         raise SchemaError(
             f"from_arrow: a column of the frame has values of no one type ({reason}); make them alike, for example"
             " frame.astype({name: str})"
         ) from None
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise SchemaError("from_arrow: the data has no columns")
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise SchemaError(f"from_arrow: the data has two columns of the name {twice!r}; rename one")
 
 
 def _plain_batches(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -98,8 +119,7 @@ def arrow_source(data: Any, folder: Callable[[], Path]) -> tuple[ArrowSource, So
     reader = to_reader(data)
     fields = [pa.field(field.name, field.type) for field in reader.schema.remove_metadata()]
     schema = plain_schema(pa.schema(fields))
-    if not schema.names or len(set(schema.names)) < len(schema.names):
-        raise SchemaError(f"from_arrow: no columns, or one twice: {', '.join(schema.names)}")
+    _check_names(schema.names)
     batches = _plain_batches(reader, schema)
     held: list[pa.RecordBatch] = []
     held_bytes = 0

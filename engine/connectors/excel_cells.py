@@ -87,7 +87,7 @@ def _fits(value: Any, data_type: pa.DataType) -> bool:
 def _conversion(data_type: pa.DataType) -> Callable[[Any], Any]:
     types = pa.types
     if types.is_string(data_type):
-        return _text
+        return cell_text
     if types.is_integer(data_type):
         return _whole
     if types.is_floating(data_type):
@@ -120,7 +120,7 @@ def _decimal(number: float) -> Any:
     return Decimal(repr(number)) if not float(number).is_integer() else Decimal(int(number))
 
 
-def _text(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
     """Return a cell as text: 3 of 3.0, since sheets have no whole numbers."""
     if isinstance(cell, str):
         return cell

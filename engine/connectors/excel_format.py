@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.errors import ConfigurationError
 from engine.files.file_stamps import file_stamps
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
@@ -58,6 +59,8 @@ class ExcelSink(SinkFormat):
         from engine.connectors.excel_writer import check_excel_sink
 
         check_excel_sink(file_schema)
+        if spec.is_single_file and not spec.path.lower().endswith(".xlsx"):
+            raise ConfigurationError(f"write_excel({spec.path!r}): programs know the file by its ending; name it .xlsx")
         return super().checked(spec, schema, file_schema)
 
     def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> ExcelWriter:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from engine.connectors.excel_cells import column_of, kind_of, type_of
+from engine.connectors.excel_cells import cell_text, column_of, kind_of, type_of
 from engine.csv.header import column_names
 from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.source_spec import FormatSource, SourceSplit, SourceStatistics
@@ -78,17 +78,18 @@ def open_sheet(path: str, options: Mapping[str, Any]) -> Iterator[Sheet]:
     with book:
         name = _name_of(path, book.sheet_names, options.get("sheet", 1))
         sheet = book.get_sheet_by_name(name)
-        rows: Iterator[Sequence[Any]] = itertools.islice(sheet.iter_rows(), options.get("skip_rows", 0), None)
-        first, has_header = next(rows, ()), options.get("header", True)
-        names = column_names([str(cell) for cell in first]) if has_header else _numbered(first)
-        if not has_header:
+        skipped = options.get("skip_rows", 0)
+        rows: Iterator[Sequence[Any]] = itertools.islice(sheet.iter_rows(), skipped, None)
+        first = next(rows, ())
+        if options.get("header", True):
+            # Empty rows above a table have no names.
+            while first and not any(map(kind_of, first)):
+                skipped, first = skipped + 1, next(rows, ())
+            names, skipped = column_names([cell_text(cell) for cell in first]), skipped + 1
+        else:
+            names = [f"column_{index}" for index in range(len(first))]
             rows = itertools.chain([first] if first else [], rows)
-        first_row = options.get("skip_rows", 0) + has_header + 1
-        yield Sheet(path, name, tuple(names), first_row, (sheet.start or (0, 0))[1], rows)
-
-
-def _numbered(first: Sequence[Any]) -> list[str]:
-    return [f"column_{index}" for index in range(len(first))]
+        yield Sheet(path, name, tuple(names), skipped + 1, (sheet.start or (0, 0))[1], rows)
 
 
 def _name_of(path: str, names: Sequence[str], wanted: str | int) -> str:
@@ -120,9 +121,10 @@ def excel_source(
     kinds: dict[str, set[str]] = {}
     count = 0
     for path in paths:
-        with open_sheet(path, options) as sheet:
-            if not sheet.names:
-                raise SchemaError(f"{_CALL}: {path}, sheet {sheet.name!r} is empty")
+        with open_sheet(path, options) as opened:
+            if not opened.names:
+                raise SchemaError(f"{_CALL}: {path}, sheet {opened.name!r} is empty")
+            sheet = named_by(opened, schema, options)
             _check_names(sheet, tuple(kinds) or sheet.names, schema)
             found = [kinds.setdefault(name, set()) for name in sheet.names]
             for row in sheet.rows:
@@ -133,7 +135,10 @@ def excel_source(
         schema = pa.schema([(name, type_of(frozenset(each))) for name, each in kinds.items()])
         mixed = [name for name, each in kinds.items() if "string" in each and len(each - {"", "string"})]
         if mixed:
-            warn_user(f"{_CALL}({paths[0]!r}): texts and other values are in {', '.join(mixed)}, read as text; schema=")
+            warn_user(
+                f"{_CALL}({paths[0]!r}): texts and other values are in {', '.join(mixed)}, read as text; pass schema="
+                " for another type, or skip_rows= where the names stand below other rows"
+            )
     else:
         schema = plain_schema(schema)
     splits = tuple(SourceSplit(path, 0, 0, size_of(path)) for path in paths)
@@ -142,6 +147,18 @@ def excel_source(
     )
     size = float(sum(split.size_bytes for split in splits))
     return spec, SourceStatistics(float(count), size, "cells of the sheets", is_exact=True), schema
+
+
+def named_by(sheet: Sheet, schema: pa.Schema | None, options: Mapping[str, Any]) -> Sheet:
+    """Return a sheet without names with those of a schema, by position. Raises: SchemaError: there are not as many."""
+    if schema is None or options.get("header", True) or set(schema.names) <= set(sheet.names):
+        return sheet
+    if len(schema) != len(sheet.names):
+        raise SchemaError(
+            f"{_CALL}: {sheet.path}, sheet {sheet.name!r} has {len(sheet.names)} columns, and schema= {len(schema)};"
+            " without a header each column needs its name"
+        )
+    return sheet._replace(names=tuple(schema.names))
 
 
 def _check_names(sheet: Sheet, names: Sequence[str], schema: pa.Schema | None) -> None:
@@ -163,6 +180,7 @@ class ExcelReader:
 
     def __init__(self, spec: FormatSource, splits: Sequence[SourceSplit]) -> None:
         schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
+        self._all = schema
         self._schema = pa.schema([schema.field(name) for name in spec.columns])
         self._options, self._splits = spec.options, splits
         self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
@@ -171,7 +189,8 @@ class ExcelReader:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError for a cell that is not of its type."""
         for split in self._splits:
-            with open_sheet(split.path, self._options) as sheet:
+            with open_sheet(split.path, self._options) as opened:
+                sheet = named_by(opened, self._all, self._options)
                 places = [sheet.names.index(name) for name in self._schema.names]
                 begin = 0
                 while rows := list(itertools.islice(sheet.rows, _BATCH_ROWS)):

@@ -89,6 +89,13 @@ class _Bytes:
         """Do nothing: there is no buffer."""
 
 
+class _Exact(float):
+    """A number that is written with all of its digits; the library asks for sixteen."""
+
+    def __format__(self, _: str) -> str:
+        return repr(float(self))
+
+
 class ExcelWriter:
     """Writes one file with one sheet."""
 
@@ -134,7 +141,7 @@ class ExcelWriter:
         if kind == "text":
             self._sheet.write_string(self._row, index, value)
         elif kind == "number":
-            self._sheet.write_number(self._row, index, value)
+            self._sheet.write_number(self._row, index, value if isinstance(value, int) else _Exact(value))
         elif kind == "bool":
             self._sheet.write_boolean(self._row, index, value)
         else:

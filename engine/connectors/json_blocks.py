@@ -48,10 +48,17 @@ _NOTHING: Final = pa.schema([])
 _NULL_LINE: Final = re.compile(rb"^[ \t\r]*null", re.MULTILINE)
 
 
+#: fault of bytes in another encoding, and what to do
+NOT_UTF8: Final = "there are bytes that are not UTF-8; iconv -f cp1252 -t UTF-8 FILE > NEW converts the file"
+
+
 def is_utf8(block: bytes) -> None:
     """Raise pa.ArrowInvalid for bytes that are not UTF-8, for which Arrow's JSON does not look."""
     offsets = pa.py_buffer(struct.pack("=ii", 0, len(block)))
-    pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(block)]).validate(full=True)
+    try:
+        pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(block)]).validate(full=True)
+    except pa.ArrowInvalid:
+        raise pa.ArrowInvalid(NOT_UTF8) from None
 
 
 def inferred_table(block: bytes) -> pa.Table:
@@ -84,6 +91,12 @@ def _paths_within(data_type: pa.DataType, path: tuple[str, ...]) -> Iterator[tup
         yield from _paths_within(data_type.value_type, path)
 
 
+def _has_decimals(data_type: pa.DataType) -> bool:
+    """Return whether values of a type are decimals, or have some within."""
+    inner = (data_type.field(index).type for index in range(data_type.num_fields))
+    return bool(pa.types.is_decimal(data_type)) or any(map(_has_decimals, inner))
+
+
 def _read(block: bytes, options: pajson.ParseOptions) -> pa.Table:
     # Arrow takes such a line for an object without members, and a block of nothing else ends the process.
     if _NULL_LINE.search(block):
@@ -106,6 +119,7 @@ class JsonParser:
         self._read_as = pa.schema([pa.field(field.name, readable(field.type)) for field in schema])
         is_native = all(parses_natively(field.type) for field in self._read_as)
         self._native = JsonColumns(schema, self._read_as) if is_native else None
+        self._exact = [field.name for field in self._read_as if _has_decimals(field.type)]
         asked = self._read_as if len(schema) else pa.schema([("", pa.null())])
         self._options, self._all = (
             pajson.ParseOptions(explicit_schema=asked, newlines_in_values=False, unexpected_field_behavior=behavior)
@@ -135,6 +149,8 @@ class JsonParser:
             self._look(block)
             if not is_one_a_line(block, table.num_rows):
                 raise pa.ArrowInvalid(SEVERAL)
+            for name in self._exact:  # Arrow's reader counts digits before it adds zeros up to the scale
+                table.column(name).validate(full=True)
         if table.schema.names != self._schema.names:
             table = table.select(self._schema.names)
         if table.schema == self._schema:

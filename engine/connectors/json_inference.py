@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from engine.connectors.json_blocks import OVER_LINES, SEVERAL, JsonParser, inferred_table, is_utf8
+from engine.connectors.json_blocks import NOT_UTF8, OVER_LINES, SEVERAL, JsonParser, inferred_table, is_utf8
 from engine.csv.written_dates import has_mixed_offsets, moment_type
 from engine.errors import SchemaError
 from engine.user_warnings import warn_user
@@ -184,8 +184,8 @@ def _large_type(field: pa.Field, blocks: Sequence[bytes], path: str) -> pa.DataT
 
 
 def _advice(reason: str) -> str:
-    """Return the advice if no schema is found; "" for objects over several lines."""
-    if OVER_LINES in reason or SEVERAL in reason:
+    """Return the advice if no schema is found; "" where the reason says what to do."""
+    if OVER_LINES in reason or SEVERAL in reason or NOT_UTF8 in reason:
         return ""
     if " changed from " in reason:
         return f"; {_MIXED}"

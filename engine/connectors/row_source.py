@@ -1,6 +1,7 @@
 """Python rows as an Arrow table: tuples, dicts or rows, with errors that name row and column.
 
 rows_to_table(rows, schema) -> pa.Table
+columns_to_table(columns, schema) -> pa.Table
 
 Held by: tests/connectors/test_columnar_sources.py
 """
@@ -8,6 +9,7 @@ Held by: tests/connectors/test_columnar_sources.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +20,8 @@ from engine.records.plain_types import nullable_schema
 from engine.records.value_check import MisfitError, check_values, check_zeros
 
 _TEXT_MAX = 100
+#: values of an index that an error shows
+_SHOWN_ROWS = 3
 _CONVERSION_ERRORS = (
     pa.ArrowInvalid,
     pa.ArrowTypeError,
@@ -46,13 +50,38 @@ def _as_tuple(row: Any, names: Sequence[str], index: int) -> Sequence[Any]:
 
 
 def without_index(frame: Any) -> Any:
-    """Return a frame of pandas. Raises: SchemaError: it has an index with a name, which is no column."""
-    if any(name is not None for name in frame.index.names):
+    """Return a frame of pandas. Raises: SchemaError: it is none, or has an index of names or values, no column."""
+    if not hasattr(frame, "index") or not hasattr(frame, "columns"):
+        advice = "write to_frame()" if hasattr(frame, "to_frame") else "from_polars and from_arrow take others"
+        raise SchemaError(f"from_pandas: a {type(frame).__name__} is no DataFrame of pandas; {advice}")
+    # Integers without a name number the rows, or those that a filter has left.
+    is_numbered = not len(frame.index) or getattr(frame.index.dtype, "kind", "") in "iu"
+    if any(name is not None for name in frame.index.names) or not is_numbered:
+        names = list(frame.index.names) if any(frame.index.names) else list(frame.index[:_SHOWN_ROWS])
         raise SchemaError(
-            f"from_pandas: the index {list(frame.index.names)} is no column; write reset_index(), or "
+            f"from_pandas: the index {names} is no column; write reset_index(), or "
             "reset_index(drop=True) to leave it out"
         )
     return frame
+
+
+def filled_dicts(rows: Iterable[Any], schema: pa.Schema | None) -> list[Any]:
+    """Return dicts with a None for each column that they lack; columns are those of the schema, or of all dicts."""
+    listed = list(rows)
+    dicts = [row for row in listed if isinstance(row, Mapping)]
+    names = schema.names if isinstance(schema, pa.Schema) else list(dict.fromkeys(chain.from_iterable(dicts)))
+    absent = dict.fromkeys(names)
+    return [{**absent, **row} if isinstance(row, Mapping) else row for row in listed]
+
+
+def columns_to_table(columns: Any, schema: pa.Schema | None) -> pa.Table:
+    """Return columns by name as a table. Raises: SchemaError."""
+    try:
+        return pa.table(dict(columns), schema=schema)
+    except (*_CONVERSION_ERRORS, KeyError) as error:
+        raise SchemaError(
+            f"from_dict: {str(error).strip(chr(39))}; pass columns of one length by name, such as {{'a': [1, 2]}}"
+        ) from None
 
 
 def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:

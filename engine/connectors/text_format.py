@@ -27,6 +27,7 @@ class TextFormat(SourceFormat[TextSource]):
     options: ClassVar = {
         "compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it",
         "skip_rows": "first lines of each file that are passed over",
+        "encoding": "the encoding by Python's name, such as 'cp1252'; UTF-8 without it",
     }
 
     def source(self, request: ReadRequest) -> FoundSource:

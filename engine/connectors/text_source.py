@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.text_lines import LINE, lines_of
-from engine.csv.encoding import marked_encoding
+from engine.csv.encoding import checked_encoding, marked_encoding
 from engine.csv.splits import provisional_splits
 from engine.errors import ConfigurationError
 from engine.files.compression import check_named, checked_codec, codec_of, heads, stored_as, text_sizes
@@ -33,7 +33,11 @@ _BLOCK_COUNT = 12
 
 
 def text_source(
-    path: PathLike | Iterable[PathLike], parallelism: int, compression: str | None = None, skip_rows: int = 0
+    path: PathLike | Iterable[PathLike],
+    parallelism: int,
+    compression: str | None = None,
+    skip_rows: int = 0,
+    encoding: str | None = None,
 ) -> tuple[TextSource, SourceStatistics, pa.Schema]:
     """Return a text source, what is known of its size, and its schema.
 
@@ -44,7 +48,8 @@ def text_source(
     codec = checked_codec(compression, "read_text")
     paths = expand_paths(path, "read_text")
     check_named(paths, codec, "read_text")
-    codec = stored_as(codec, marked_encoding(paths, codec, "read_text"))
+    charset = checked_encoding(encoding, "\n", None).name if encoding else marked_encoding(paths, codec, "read_text")
+    codec = stored_as(codec, charset)
     spec = TextSource(paths, provisional_splits(paths, parallelism, codec), (LINE,), codec, skip_rows)
     statistics = _statistics(paths, codec)
     return spec, msgspec.structs.replace(statistics, is_exact=statistics.is_exact and not skip_rows), TEXT_SCHEMA
@@ -64,7 +69,7 @@ def _statistics(paths: Sequence[str], compression: str) -> SourceStatistics:
     elif any(codec_of(path, compression) for path in paths):
         blocks = [lines[: lines.rfind(b"\n") + 1] for lines in heads(paths, compression, _BLOCK_BYTES, _BLOCK_COUNT)]
     else:
-        blocks = _spread_blocks(paths, known.sizes)
+        blocks = spread_blocks(paths, known.sizes)
     # A sample that is not UTF-8 says nothing; the reader of the line says where it is.
     lines = [lines_of(block) for block in blocks if block and _is_text(block)]
     rows = sum(len(one) for one in lines)
@@ -85,7 +90,7 @@ def _is_text(block: bytes) -> bool:
     return True
 
 
-def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
+def spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
     """Return blocks of whole lines, spread evenly over all bytes."""
     total = sum(sizes)
     blocks: list[bytes] = []

@@ -3,6 +3,7 @@
     one column, and every line has as many ";"         the delimiter is another one
     a first row of names above columns of numbers      header=True was forgotten
     columns of bytes                                   the file is not UTF-8, encoding= was forgotten
+    numbers that are text because of empty fields      null_values= has other texts, "" was forgotten
 
 Each is a warning that begins with the call and says what to pass. A file that is as it seems costs a look at a few
 lines; types are inferred a second time only below a row that looks like names.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+import msgspec
 import pyarrow as pa
 
 from engine.csv.dialect import CsvDialect
@@ -54,6 +56,7 @@ def warn_of_mistakes(
             )
             return
         _warn_of_bytes(spec, head, schema, call)
+        _warn_of_empty(spec, head, schema, dialect, call)
     if spec.header:
         _warn_of_names(spec, head, dialect, call)
     elif _is_header(spec, head, schema, dialect, is_inferred=is_inferred):
@@ -96,6 +99,27 @@ def _warn_of_bytes(spec: CsvSource, head: bytes, schema: pa.Schema, call: str) -
         warn_user(
             f"{call}: the file is not {spec.encoding or 'UTF-8'} ({where}), so {what}; pass"
             f" encoding={guessed_encoding(head)!r} or the one that it has"
+        )
+
+
+def _warn_of_empty(spec: CsvSource, head: bytes, schema: pa.Schema, dialect: CsvDialect, call: str) -> None:
+    """Tell of columns that would be numbers or dates if an empty field were a null in them."""
+    nulls = {name: spec.column_nulls.get(name, spec.null_values) for name in schema.names}
+    texts = [name for name, each in nulls.items() if "" not in each and pa.types.is_string(schema.field(name).type)]
+    if not texts or spec.infer_rows == 0:
+        return
+    with_empty = msgspec.structs.replace(spec, column_nulls={name: ("", *each) for name, each in nulls.items()})
+    begin = first_record_end(head, dialect.delimiter, dialect.quote) if spec.header else 0
+    try:
+        found = inferred_table(head[begin:], schema.names, with_empty, dialect).schema
+    except SchemaError:
+        return
+    typed = [name for name in texts if _is_typed(found.field(name).type)]
+    if typed:
+        shown = ["", *nulls[typed[0]]]
+        warn_user(
+            f"{call}: {_shortened(', '.join(typed))} would be {found.field(typed[0]).type}, but an empty field is none"
+            f" of its nulls; pass null_values={shown!r}"
         )
 
 

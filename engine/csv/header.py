@@ -20,20 +20,22 @@ from engine.errors import DataError
 
 #: a field behind the last column, which is empty in every record: a delimiter ends the lines
 REST: Final = ""
+#: names of columns that an error shows
+_LISTED_MAX: Final = 100
 
 
 def column_names(fields: Sequence[str]) -> list[str]:
     """Return the names of columns whose header has these fields: each is there once, none is empty."""
     taken = set(fields)
-    names: list[str] = []
+    names: dict[str, None] = {}
     for index, field in enumerate(fields):
         name = field or f"column_{index}"
         number = 0
         while name in names or (number and name in taken) or (not field and name in taken):
             number += 1
             name = f"{field or f'column_{index}'}_{number}"
-        names.append(name)
-    return names
+        names[name] = None
+    return list(names)
 
 
 def renamed(fields: Sequence[str], names: Sequence[str]) -> str:
@@ -53,12 +55,18 @@ def layout_of(names: Sequence[str], schema: pa.Schema, named: Sequence[str], pat
 
     Raises: DataError: columns are missing, or there are more.
     """
-    known = [name for name in schema.names if name != REST]
-    missing = [name for name in named or known if name not in names]
+    known, there = {field.name: field for field in schema}, set(names)
+    rest = known.pop(REST, None)
+    missing = [name for name in named or known if name not in there]
     more = [] if named else [name for name in names if name not in known]
     if missing or more:
-        has = f"has no {', '.join(missing)}" if missing else f"has {', '.join(more)}, which the first file has not"
-        raise DataError(f"file {path}, line 1: the header {has}; it is {', '.join(names)}, expected {', '.join(known)}")
-    fields = [schema.field(name) if name in known else pa.field(name, pa.string()) for name in names]
-    rest = [schema.field(REST)] if REST in schema.names else []
-    return pa.schema([*fields, *rest])
+        has = f"has no {listed(missing)}" if missing else f"has {listed(more)}, which the first file has not"
+        raise DataError(f"file {path}, line 1: the header {has}; it is {listed(names)}, expected {listed([*known])}")
+    fields = [known.get(name) or pa.field(name, pa.string()) for name in names]
+    return pa.schema(fields if rest is None else [*fields, rest])
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in one text; of very many the first ones."""
+    more = len(names) - _LISTED_MAX
+    return ", ".join(names[:_LISTED_MAX]) + (f" and {more} more" if more > 0 else "")

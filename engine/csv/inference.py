@@ -34,7 +34,7 @@ from engine.csv.options import FALSE, TRUE
 from engine.csv.parse import BlockParser, RaggedRows, as_arrow_takes, header_fields, split_fields
 from engine.csv.sample import Block, Head, Layouts, file_begins, first_rows, spread_blocks
 from engine.csv.scan import first_record_end, record_offsets
-from engine.csv.written_dates import WrittenDates, has_mixed_offsets
+from engine.csv.written_dates import WrittenDates, far_moment_type, has_mixed_offsets
 from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import SchemaError
 from engine.graph.source_spec import CsvSource
@@ -74,7 +74,9 @@ def with_rest(schema: pa.Schema, head: bytes, dialect: CsvDialect, *, has_header
     return schema
 
 
-def infer_file_schema(head: Head, spec: CsvSource, dialect: CsvDialect) -> tuple[pa.Schema, int, str]:
+def infer_file_schema(
+    head: Head, spec: CsvSource, dialect: CsvDialect, call: str = "read_csv"
+) -> tuple[pa.Schema, int, str]:
     """Return (schema, rows it was inferred from, a note); without a header the names are column_0, column_1 ...
 
     Raises: SchemaError: no types can be inferred; DataError: a file has other columns.
@@ -92,7 +94,7 @@ def infer_file_schema(head: Head, spec: CsvSource, dialect: CsvDialect) -> tuple
         return file_schema, 0, ""
     begins = file_begins(spec, head)
     layouts = Layouts(spec, file_schema)
-    found = _Found(names, spec)
+    found = _Found(names, spec, call)
     if body.strip():
         lines_before = spec.skip_rows + (head.data.count(b"\n", 0, end) if spec.header else 0)
         found.add(inferred_table(body, file_schema.names, spec, dialect, lines_before))
@@ -122,9 +124,9 @@ def _renamed(head: Head, dialect: CsvDialect, spec: CsvSource) -> str:
 class _Found:
     """The types of columns that were found in some tables."""
 
-    def __init__(self, names: Sequence[str], spec: CsvSource) -> None:
+    def __init__(self, names: Sequence[str], spec: CsvSource, call: str) -> None:
         self._types: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
-        self._path = spec.paths[0]
+        self._call = f"{call}({spec.paths[0]!r})"
         self._numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
         self._dates = WrittenDates(spec.date_formats, spec.date_format)
         #: columns in which some timestamps have an offset and some have none
@@ -154,13 +156,13 @@ class _Found:
         by_format = self._dates.inferred(name, column)
         if by_format is None and name in self._dates.names and column.null_count < len(column):
             self._refuse(name, column)
-        return by_format or self._numbers.inferred(column) or column.type
+        return by_format or self._numbers.inferred(column) or far_moment_type(column) or column.type
 
     def _refuse(self, name: str, column: pa.ChunkedArray) -> None:
         for text in column.drop_null():
             if self._dates.inferred(name, pa.chunked_array([pa.array([text.as_py()], pa.string())])) is None:
                 raise SchemaError(
-                    f"read_csv({self._path!r}): column {name!r}: {text.as_py()!r} is not of the format"
+                    f"{self._call}: column {name!r}: {text.as_py()!r} is not of the format"
                     f" {self._dates.format_of(name)!r}"
                 )
 
@@ -168,7 +170,7 @@ class _Found:
         """Tell of columns that are texts since some of their timestamps have an offset from UTC."""
         for name in self._mixed:
             warn_user(
-                f"read_csv({self._path!r}): column {name!r} has timestamps with an offset from UTC and others without"
+                f"{self._call}: column {name!r} has timestamps with an offset from UTC and others without"
                 " one, and is read as text; .str.to_timestamp(format, strict=False) makes timestamps of either kind"
             )
 
@@ -187,7 +189,7 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if {one, other} == {pa.int64(), pa.float64()}:
         return pa.float64()
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(other) and one.tz == other.tz:
-        return pa.timestamp("ns", one.tz)
+        return pa.timestamp("us" if "us" in (one.unit, other.unit) else "ns", one.tz)
     moments = [each for each in (one, other) if pa.types.is_timestamp(each) and each.tz is None]
     if moments and (pa.types.is_date32(one) or pa.types.is_date32(other)):
         return moments[0]
@@ -217,7 +219,7 @@ def inferred_table(
         ) from None
     except pa.ArrowInvalid as error:
         reason = _with_line(str(error).partition("\n")[0], body, dialect, lines_before)
-        remedy = _remedy(names, body)
+        remedy = _remedy(names, body, reason, spec.ragged_rows)
         raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass {remedy}") from None
 
 
@@ -247,13 +249,16 @@ def _inferred_by(
     )
 
 
-def _remedy(names: Sequence[str], body: bytes) -> str:
+def _remedy(names: Sequence[str], body: bytes, reason: str, ragged_rows: str) -> str:
     """Return the option to pass: an encoding if characters are null, a delimiter if a single column holds one."""
     if b"\0" in body:
         return "encoding='utf-16-le' or 'utf-16-be', if it is in UTF-16, or schema="
     first = names[0] + body.partition(b"\n")[0].decode("latin-1") if len(names) == 1 else ""
     likely = [repr(one) for one in ";\t|," if one in first]
-    return f"delimiter={likely[0]}, or schema=" if likely else "schema="
+    if likely:
+        return f"delimiter={likely[0]}, or schema="
+    is_ragged = "Expected" in reason and ragged_rows != "fit"
+    return "ragged_rows='fit', if records differ in their numbers of fields, or schema=" if is_ragged else "schema="
 
 
 def _with_line(reason: str, body: bytes, dialect: CsvDialect, lines_before: int) -> str:

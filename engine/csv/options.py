@@ -8,13 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from engine.csv.written_dates import WrittenDates
 from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import ConfigurationError
 from engine.files.paths import PathLike
 from engine.storage.store_options import StorageOptions
+
+if TYPE_CHECKING:
+    from engine.choices import RaggedRows, TextCompression
 
 #: texts that are true and false in any case; 1 and 0 beside them are no truths
 TRUE = ("true", "True", "TRUE")
@@ -28,7 +31,7 @@ class CsvReadOptions(TypedDict, total=False):
 
     encoding: str | None
     bad_rows_path: PathLike | None
-    compression: str | None
+    compression: TextCompression | None
     decimal: str
     thousands: str | None
     skip_rows: int
@@ -36,7 +39,7 @@ class CsvReadOptions(TypedDict, total=False):
     date_format: str | Mapping[str, str] | None
     true_values: str | Sequence[str]
     false_values: str | Sequence[str]
-    ragged_rows: str
+    ragged_rows: RaggedRows
     infer_rows: int | None
     partitioning: Any
     file_name_column: str | None
@@ -87,6 +90,8 @@ class CsvOptions:
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
+        if not isinstance(self.header, bool):
+            raise ConfigurationError(f"header={self.header!r}: choose True (the first record has names) or False")
         check_on_bad_row(self.on_bad_row)
         WrittenNumbers(self.decimal, self.thousands)
         if self.bad_rows_path is not None and self.on_bad_row != "skip":

@@ -125,7 +125,11 @@ class BlockParser:
         """Return a column as its field has it, which may have been read as text; pa.ArrowInvalid: a value is none."""
         if self._dates.are_texts(field.name, field.type):
             return self._dates.of_texts(field.name, column, field.type)
-        return self._numbers.of_texts(column, field.type) if self._numbers.are_texts(field.type) else column
+        if self._numbers.are_texts(field.type):
+            return self._numbers.of_texts(column, field.type)
+        if pa.types.is_decimal(field.type):  # Arrow's reader counts digits before it adds zeros up to the scale
+            column.validate(full=True)
+        return column
 
     def _read_by(self, data: memoryview | bytes, convert: pacsv.ConvertOptions) -> pa.Table:
         ended = self._ended(data)
@@ -225,7 +229,7 @@ class RaggedRows:
         self._is_needed = spec.ragged_rows != "fail"
         self._cuts = spec.ragged_rows in ("cut", "fit")
         fills = [b"" if spec.ragged_rows == "cut" else self._null(spec, name) for name in names[1:]]
-        self._tails = [b"".join(fills[index:]) for index in range(len(fills))]
+        self._tails = [b"".join(fills[index:]) for index in range(len(fills))] if self._is_needed else []
 
     def _null(self, spec: CsvSource, name: str) -> bytes:
         """Return a delimiter and the text of a null in a column."""

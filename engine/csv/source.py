@@ -20,7 +20,7 @@ import pyarrow as pa
 from engine.csv.advice import warn_of_mistakes
 from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import Encoding, checked_encoding, marked_encoding
-from engine.csv.header import REST
+from engine.csv.header import REST, listed
 from engine.csv.inference import header_names, infer_file_schema, with_rest
 from engine.csv.options import CsvOptions
 from engine.csv.parse import BlockParser, other_delimiter
@@ -58,7 +58,8 @@ def csv_source(
     note = ""
     if schema is None:
         if not head.data:
-            raise SchemaError(f"read_csv({paths[0]!r}): the file is empty and there is no schema; pass schema=")
+            begin = f" behind {spec.skip_rows} skipped lines" if spec.skip_rows else ""
+            raise SchemaError(f"read_csv({paths[0]!r}): the file is empty{begin} and there is no schema; pass schema=")
         file_schema, row_count, why = infer_file_schema(head, spec, dialect)
         schema = pa.schema([field for field in file_schema if field.name != REST])
         note = f"schema inferred from {row_count} rows: {_schema_text(schema)}; {why}"
@@ -127,12 +128,13 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 def _by_header(schema: pa.Schema, names: list[str], path: str) -> pa.Schema:
     """Return the schema of the file: its header's names with the types that are given."""
-    missing = [name for name in schema.names if name not in names]
+    known, there = {field.name: field for field in schema}, set(names)
+    missing = [name for name in known if name not in there]
     if missing:
         other = other_delimiter(names) if len(names) == 1 else ""
         advice = f"; pass delimiter={other!r} if that parts them" if other else ""
-        raise SchemaError(f"file {path}: the header has no {', '.join(missing)}; it has {', '.join(names)}{advice}")
-    return pa.schema([schema.field(name) if name in schema.names else pa.field(name, pa.string()) for name in names])
+        raise SchemaError(f"file {path}: the header has no {listed(missing)}; it has {listed(names)}{advice}")
+    return pa.schema([known.get(name) or pa.field(name, pa.string()) for name in names])
 
 
 def _check_columns(spec: CsvSource, schema: pa.Schema) -> None:
@@ -152,7 +154,8 @@ def _check_columns(spec: CsvSource, schema: pa.Schema) -> None:
 def _check_types(spec: CsvSource, schema: pa.Schema) -> None:
     """Raise SchemaError for a type that text cannot be read as."""
     null = spec.null_values[0] if spec.null_values else ""
-    for field in schema:
+    alike = {(field.type, field.name if field.name in spec.date_formats else ""): field for field in schema}
+    for field in alike.values():
         parser = BlockParser(spec, pa.schema([field]), [field.name])
         try:
             parser.parse(null.encode() + b"\n")

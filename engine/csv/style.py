@@ -22,7 +22,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -32,6 +32,9 @@ from engine.errors import ConfigurationError
 from engine.expressions.binding import NoMatchError, Operand
 from engine.expressions.time_texts import bind_strftime
 from engine.graph.source_spec import SinkSpec
+
+if TYPE_CHECKING:
+    from engine.choices import CsvQuoting, DecimalMark
 
 QUOTING: Final = ("minimal", "all", "non_numeric", "none")
 _MARKS: Final = ".,"
@@ -43,8 +46,8 @@ class CsvWriteOptions(TypedDict, total=False):
     """Options of ``write_csv`` about the form of values; each may be left out."""
 
     null_text: str
-    decimal: str
-    quoting: str
+    decimal: DecimalMark
+    quoting: CsvQuoting
     date_format: str | None
     timestamp_format: str | None
     encoding: str | None

@@ -108,6 +108,8 @@ class CsvWriter:
         self._delimiter = delimiter
         self._style = style
         self._null = style.null_text.encode()
+        #: True for a text of nulls that may be that of a number, which then needs quotes as a text does
+        self._is_null_numeric = any(map(str.isdigit, style.null_text))
         self._formatter = self._new_formatter(len(schema))
         self._quoting = [_quoting(style.quoting, field.type) for field in schema]
         self._text_columns: set[int] = set()
@@ -163,6 +165,8 @@ class CsvWriter:
         for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
             try:
                 columns.append(self._field(name, column, index))
+            except DataError:
+                raise
             except ValueError as error:
                 raise DataError(f"write_csv: column {name!r} is {column.type}: {error}") from None
         self._put_rows(columns, batch.num_rows, self._quoting)
@@ -171,7 +175,7 @@ class CsvWriter:
     def _field(self, name: str, column: pa.Array, index: int) -> tuple[pa.Array, FieldKind]:
         """Return a column in a form that the formatter takes: numbers as they are, everything else as text."""
         kind = _NUMBERS.get(column.type)
-        if kind is not None and index not in self._text_columns:
+        if kind is not None and index not in self._text_columns and not self._is_null_numeric:
             return column, kind
         is_number = pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)
         moments = self._style.moments(column)

@@ -5,11 +5,13 @@
     dates.of_texts(name, array, type) -> array           pa.ArrowInvalid where one is not of the format
     dates.inferred(name, array) -> type                  None: no format, or some text is not of it
 
-A format with hours, minutes or seconds makes timestamp[us], one with %z a moment of UTC, any other date32. Formats are
+A format with hours, minutes or seconds makes timestamp[us], without a day time64[us], with %z a moment of UTC; any
+other date32. Formats are
 those of ``.str.to_date`` and ``.str.to_timestamp``. One format for all columns goes for those that a schema has as
 dates and times, else for columns of texts that are all of it.
 
-``moment_type(texts)``: the type of texts that all are dates or timestamps in ISO 8601, as Arrow infers it from CSV.
+``moment_type(texts)``: the type of texts that all are dates or timestamps in ISO 8601, as Arrow infers it from CSV;
+timestamp[us] where one is too far for ns, such as 9999-12-31 00:00:00.000, of which Arrow makes texts.
 ``has_mixed_offsets(texts)``: of timestamps in ISO 8601 some have an offset from UTC and some have none: they are no
 moments together, and Arrow infers text.
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -34,14 +36,17 @@ from engine.records.plain_scalars import scalar_of
 
 #: directives of a time of day; %% is none
 _TIME_DIRECTIVES: Final = "HIMSfpTRXcrLkls"
+#: directives of a format without a day
+_OF_A_DAY: Final = frozenset("HIMSfpPTRXrklnt")
 _OFFSET: Final = "z"
-#: types in the order in which Arrow tries them
+#: types in the order in which Arrow tries them, and of moments with a fraction that are beyond the years of ns
 _MOMENT_TYPES: Final = (
     pa.date32(),
     pa.timestamp("s"),
     pa.timestamp("s", "UTC"),
     pa.timestamp("ns"),
     pa.timestamp("ns", "UTC"),
+    *(_FAR := (pa.timestamp("us"), pa.timestamp("us", "UTC"))),
 )
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 _MOMENT: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}(:?\d{2}){0,2}([.,]\d+)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
@@ -101,7 +106,9 @@ class _Parser:
         letters = {each.lstrip("-_0^#:")[:1] for each in directives}
         has_offset = _OFFSET in letters
         self._is_moment = has_offset or not letters.isdisjoint(_TIME_DIRECTIVES)
-        self.type = pa.timestamp("us", "UTC" if has_offset else None) if self._is_moment else pa.date32()
+        #: type that the kernel makes, and that of the column
+        self._made = pa.timestamp("us", "UTC" if has_offset else None) if self._is_moment else pa.date32()
+        self.type = pa.time64("us") if self._is_moment and letters <= _OF_A_DAY else self._made
         try:
             self._kernel  # noqa: B018 - what is no format is told now
         except NoMatchError as error:
@@ -116,23 +123,32 @@ class _Parser:
         return kernel
 
     def parse(self, texts: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
-        found = pa.chunked_array([self._kernel(chunk) for chunk in texts.chunks], self.type)
+        found = pa.chunked_array([self._kernel(chunk) for chunk in texts.chunks], self._made)
         if found.type == data_type:
             return found
         try:
             return pc.cast(found, data_type)
         except pa.ArrowNotImplementedError:
             raise ConfigurationError(
-                f"date_format={self.text!r} makes {self.type}, which cannot be {data_type}"
+                f"date_format={self.text!r} makes {self._made}, which cannot be {data_type}"
             ) from None
 
 
 def moment_type(texts: pa.ChunkedArray) -> pa.DataType | None:
     """Return the type that texts have as Arrow reads them from CSV, if all of them are dates or timestamps; or None."""
+    return _first_type(texts, _MOMENT_TYPES)
+
+
+def far_moment_type(texts: pa.ChunkedArray) -> pa.DataType | None:
+    """Return the type of timestamps some of which have a fraction and some are before 1677 or behind 2262; or None."""
+    return _first_type(texts, _FAR)
+
+
+def _first_type(texts: pa.ChunkedArray, data_types: Sequence[pa.DataType]) -> pa.DataType | None:
     first = next((text.as_py() for text in texts if text.is_valid), None)
     if first is None or _DAY.match(first) is None:
         return None
-    for data_type in _MOMENT_TYPES:
+    for data_type in data_types:
         with contextlib.suppress(pa.ArrowInvalid):
             pc.cast(texts, data_type)
             return data_type

@@ -62,6 +62,25 @@ def with_parameters(tokenizer: Any) -> Any:
     return type("Tokenizer", (tokenizer,), parts)
 
 
+def without_is(parsers: dict[TokenType, Any]) -> dict[TokenType, Any]:
+    """Return the parsers of what may stand behind an operand of a comparison, but that of IS: see ``IsBehindAll``."""
+    return {kind: one for kind, one in parsers.items() if kind is not TokenType.IS}
+
+
+class IsBehindAll:
+    """A part of parsers, for which IS binds less than comparisons do: ``a = b IS NULL`` is ``(a = b) IS NULL``."""
+
+    def _parse_equality(self: Any) -> exp.Expr | None:
+        found: exp.Expr | None = super()._parse_equality()  # type: ignore[misc]
+        signs = {**self.EQUALITY, **self.COMPARISON}
+        while self._match(TokenType.IS):
+            found = self._parse_range(self._parse_is(found))
+            while self._match_set(signs):
+                kind = signs[self._prev.token_type]
+                found = self.expression(kind(this=found, expression=self._parse_comparison()))
+        return found
+
+
 class WithConditions:
     """A part of parsers, for which JOIN without a condition is no comma: ``lacks_condition`` of its meta says so."""
 
@@ -84,9 +103,10 @@ class Drey(DuckDB):
         """Return a path of JSON as it is written: the function reads it."""
         return path
 
-    class Parser(WithConditions, _BASE):  # type: ignore[misc, valid-type]
+    class Parser(IsBehindAll, WithConditions, _BASE):  # type: ignore[misc, valid-type]
         """A parser whose items of lists know their part of the text."""
 
+        RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = without_is(_BASE.RANGE_PARSERS)
         FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             name: _BASE.FUNCTION_PARSERS[name] for name in _OWN_SYNTAX

@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from engine.dialects.compared_rows import ROWS_OF_DUCKDB
 from engine.dialects.shared_forms import (
+    LISTS_OF_DUCKDB,
     Repair,
     before_the_text,
     call,
@@ -451,7 +452,7 @@ _DUCKDB: Final[dict[type[exp.Expr], Repair]] = {
     exp.Substring: in_either_way,
 }
 REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
-    "duckdb": {**_DUCKDB, **ROWS_OF_DUCKDB},
+    "duckdb": {**_DUCKDB, **LISTS_OF_DUCKDB, **ROWS_OF_DUCKDB},
     "postgres": _POSTGRES,
     "spark": _SPARK,
     "snowflake": {

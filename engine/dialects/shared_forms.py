@@ -211,3 +211,18 @@ def in_format(repair: Repair | None = None) -> Repair:
         return repair(node) if repair is not None else node
 
     return repaired
+
+
+def _with_nulls_last(node: exp.Expr) -> exp.Expr:
+    """Return a sorted list with nulls at its end in both directions, unless the call says otherwise."""
+    order, nulls = node.args.get("asc"), node.args.get("nulls_first")
+    if isinstance(order, exp.Boolean):
+        order = exp.Literal.string("ASC" if order.this else "DESC")
+    return call("list_sort", node.this, order or exp.Literal.string("ASC"), nulls or exp.Literal.string("NULLS LAST"))
+
+
+#: functions of lists that treat nulls otherwise in DuckDB
+LISTS_OF_DUCKDB: Final[dict[type[exp.Expr], Repair]] = {
+    exp.ArrayDistinct: lambda node: call("array_compact", call("list_distinct", node.this)),
+    exp.SortArray: _with_nulls_last,
+}

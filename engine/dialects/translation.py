@@ -25,7 +25,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from engine.dialects.clauses import check_clauses
-from engine.dialects.parser import WithConditions, parsed, trees_of, with_parameters
+from engine.dialects.parser import IsBehindAll, WithConditions, parsed, trees_of, with_parameters, without_is
 from engine.dialects.repairs import KEPT, REPAIRS
 from engine.dialects.shared_forms import Repair, refuse_names
 from engine.errors import NotYetSupportedError, PlanError
@@ -74,7 +74,9 @@ def _reader(dialect: str) -> Dialect:
     functions = {name: one for name, one in base.Parser.FUNCTIONS.items() if name not in KEPT.get(dialect, ())}
     # CAST ends in an error, and TRY_CAST is null
     bases = (WithConditions, base.Parser) if dialect in ("duckdb", "postgres", "trino") else (base.Parser,)
-    parser = type("Parser", bases, {"FUNCTIONS": functions, "STRICT_CAST": True})
+    ranges = without_is(base.Parser.RANGE_PARSERS)
+    parts_of_parser = {"FUNCTIONS": functions, "RANGE_PARSERS": ranges, "STRICT_CAST": True}
+    parser = type("Parser", (IsBehindAll, *bases), parts_of_parser)
     parts: dict[str, Any] = {"Parser": parser}
     if dialect in ("duckdb", "postgres"):
         parts["Tokenizer"] = with_parameters(base.Tokenizer)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from engine.exchange.subpartition_view import SubpartitionView
     from engine.graph.deployment import ResultPartitionDescriptor
     from engine.ids import ResultPartitionId
+    from engine.iomanager.disk_limit import DiskShare
 
 
 class PartitionFileSpace(Protocol):
@@ -42,6 +43,9 @@ class PartitionFileSpace(Protocol):
 
     def partition_path(self, name: str, need_bytes: int = 0, full: Collection[Path] = ()) -> Path:
         """Return a path of that name in the folder with most free space that is not full, or raise DiskFullError."""
+
+    def share(self, path: Path) -> DiskShare:
+        """Return the share that the bytes of a file at this path are taken from."""
 
 
 class BlockingPartition(PagePartition):
@@ -142,4 +146,4 @@ def _new_file(partition: ResultPartitionId, space: PartitionFileSpace | None, st
     if space is None:
         raise SpillError(f"partition {partition} has nowhere to spill to")
     other_path = functools.partial(space.partition_path, f"{partition}.shuffle.data")
-    return PartitionFile(other_path(), partition_identity(partition), stored_count, other_path)
+    return PartitionFile(other_path(), partition_identity(partition), stored_count, other_path, space.share)

@@ -14,8 +14,8 @@ All numbers little-endian. ``identity`` is a digest of the ResultPartitionId: a 
 A block's checksum covers its header (without the checksum) and payload; what does not fit raises CorruptBlockError with
 path and offset. Writing uses write(), never mapped stores. One writer at a time; ``read`` from any thread (pread). The
 file is opened when it is used (``open_files``): a TaskManager holds thousands.
-When a block does not fit the disk, its bytes are cut off again and the file moves to another folder. When no folder has
-room, DiskFullError is raised and the file stays readable as it was.
+When a block does not fit the disk, or the limit of the folder, its bytes are cut off again and the file moves to
+another folder. When no folder has room, DiskFullError is raised and the file stays readable as it was.
 
 Memory: the index (``block_index``), 4 bytes a subpartition and 24 a block.
 
@@ -40,6 +40,8 @@ from engine.exchange.block_index import COUNT, VERSION, BlockEntry, BlockIndex
 from engine.exchange.buffer_pool import Buffer, unpooled_buffer
 from engine.ids import ResultPartitionId
 from engine.iomanager.crc32c import crc32c
+from engine.iomanager.disk_limit import DiskLimit, DiskShare
+from engine.iomanager.disk_use import room_advice
 from engine.iomanager.open_files import OpenFile
 
 DATA_MAGIC: Final = b"DREYPART"
@@ -60,6 +62,11 @@ def partition_identity(partition: ResultPartitionId) -> bytes:
     return hashlib.blake2b(str(partition).encode(), digest_size=16).digest()
 
 
+def _endless_share(path: Path) -> DiskShare:
+    """Return a share of no limit, for a file that is no task's."""
+    return DiskLimit(path.parent).share("")
+
+
 class PartitionFile:
     """Data file and index of one BLOCKING result partition.
 
@@ -68,6 +75,7 @@ class PartitionFile:
         identity: of ``partition_identity``.
         subpartition_count: stored subpartitions.
         other_path: (bytes needed, full folders) -> a path in another folder, or DiskFullError; None: there is none.
+        share_of: returns what the bytes of a file in the folder of a path are taken from.
     """
 
     def __init__(
@@ -76,6 +84,7 @@ class PartitionFile:
         identity: bytes,
         subpartition_count: int,
         other_path: Callable[[int, Collection[Path]], Path] | None = None,
+        share_of: Callable[[Path], DiskShare] = _endless_share,
     ) -> None:
         self.path = path
         self.index_path = _index_path(path)
@@ -86,17 +95,21 @@ class PartitionFile:
         self._full_folders: set[Path] = set()
         self._lock = threading.Lock()
         self._is_deleted = False  # guarded by: self._lock
+        self._share_of = share_of
+        self._share = share_of(path)
+        self._taken_bytes = 0  # guarded by: self._lock
         header = FILE_HEADER.pack(DATA_MAGIC, VERSION, 0, subpartition_count, identity, 0)[:-4]
         try:
             self._opened = OpenFile(path, is_new=True)
         except OSError as error:
-            raise _creation_error(path, error) from error
+            raise _creation_error(path, error, self._share) from error
         try:
+            self._take(FILE_HEADER.size)
             with self._opened as descriptor:
                 _write_all(descriptor, 0, [header, COUNT.pack(crc32c(header))], FILE_HEADER.size)
         except OSError as error:
             self.delete()
-            raise _creation_error(path, error) from error
+            raise _creation_error(path, error, self._share) from error
 
     @classmethod
     def open(cls, path: Path, identity: bytes) -> PartitionFile:
@@ -113,6 +126,8 @@ class PartitionFile:
         self._full_folders = set()
         self._lock = threading.Lock()
         self._is_deleted = False
+        self._share_of = _endless_share
+        self._share, self._taken_bytes = _endless_share(path), 0
         self._opened = OpenFile(path)
         with self._opened as descriptor:
             self._check_header(os.pread(descriptor, FILE_HEADER.size, 0))
@@ -145,11 +160,13 @@ class PartitionFile:
         """Write the index file; the data file stays open for reading."""
         self.entries.complete()
         parts = self.entries.encode(self.identity)
+        size = sum(map(len, parts))
         try:
+            self._take(size)
             with self.index_path.open("xb") as file:
                 file.writelines(parts)
         except OSError as error:
-            raise _write_error(self.index_path, sum(map(len, parts)), error) from error
+            raise _write_error(self.index_path, size, error, self._share) from error
 
     def read(self, subpartition: int, entry: BlockEntry) -> list[Buffer]:
         """Return the buffers of a block, each with memory of its own. Thread: any.
@@ -196,10 +213,28 @@ class PartitionFile:
         with self._lock:
             self._is_deleted = True
             opened, paths = self._opened, (self.path, self.index_path)
+            share, taken = self._share, self._taken_bytes
+            self._taken_bytes = 0
         with contextlib.suppress(OSError):  # what a disk reports of dropped bytes
             opened.close()
         for path in paths:
             path.unlink(missing_ok=True)
+        share.give_back(taken)
+
+    def _take(self, size: int) -> None:
+        """Take bytes of the limit. Raises: OSError with EDQUOT; PartitionReleasedError."""
+        with self._lock:
+            if self._is_deleted:
+                raise PartitionReleasedError(f"{self.path.name} was released")
+            self._share.reserve(size)
+            self._taken_bytes += size
+
+    def _give_back(self, size: int) -> None:
+        """Give bytes back that were not written, unless the file was deleted, which gives back all."""
+        with self._lock:
+            if not self._is_deleted:
+                self._taken_bytes -= size
+                self._share.give_back(size)
 
     @contextlib.contextmanager
     def _used(self) -> Iterator[int]:
@@ -244,16 +279,18 @@ class PartitionFile:
     def _write_block(self, parts: Sequence[bytes | memoryview], size: int) -> bool:
         """Write at the end; False when the disk is full and another folder may be tried."""
         try:
+            self._take(size)
             with self._used() as descriptor:
                 try:
                     _write_all(descriptor, self.size_bytes, parts, size)
                 except OSError:
+                    self._give_back(size)
                     os.ftruncate(descriptor, self.size_bytes)
                     raise
         except OSError as error:
             if error.errno in _FULL and self._other_path is not None:
                 return False
-            raise _write_error(self.path, size, error) from error
+            raise _write_error(self.path, size, error, self._share) from error
         return True
 
     def _move(self, size: int) -> None:
@@ -261,6 +298,11 @@ class PartitionFile:
         assert self._other_path is not None
         self._full_folders.add(self.path.parent)
         target = self._other_path(self.size_bytes + size, self._full_folders)
+        share, taken = self._share_of(target), self.size_bytes
+        try:
+            share.reserve(taken)
+        except OSError as error:
+            raise _write_error(target, taken, error, share) from error
         try:
             copy = OpenFile(target, is_new=True)
             try:
@@ -273,15 +315,22 @@ class PartitionFile:
                 target.unlink()
                 raise
         except OSError as error:
-            raise _write_error(target, self.size_bytes, error) from error
+            share.give_back(taken)
+            raise _write_error(target, self.size_bytes, error, share) from error
+        except PartitionReleasedError:
+            share.give_back(taken)
+            raise
         with self._lock:
             is_deleted = self._is_deleted
             if not is_deleted:
                 copy, self._opened = self._opened, copy
                 target, self.path = self.path, target
                 self.index_path = _index_path(self.path)
+                share, self._share = self._share, share
+                taken, self._taken_bytes = self._taken_bytes, taken
         copy.close()  # the one that is not needed: the old one, or the new one of a file deleted meanwhile
         target.unlink(missing_ok=True)
+        share.give_back(taken)
 
     def _check_header(self, header: bytes) -> None:
         if len(header) != FILE_HEADER.size or COUNT.unpack(header[-4:])[0] != crc32c(header[:-4]):
@@ -324,18 +373,18 @@ def _write_all(descriptor: int, offset: int, parts: Sequence[bytes | memoryview]
             rest = rest[count:]
 
 
-def _creation_error(path: Path, error: OSError) -> SpillError:
+def _creation_error(path: Path, error: OSError, share: DiskShare) -> SpillError:
     if error.errno in _FULL:
-        return _write_error(path, FILE_HEADER.size, error)
+        return _write_error(path, FILE_HEADER.size, error, share)
     return SpillError(f"cannot create the partition file {path}: {error}")
 
 
-def _write_error(path: Path, size: int, error: OSError) -> SpillError:
+def _write_error(path: Path, size: int, error: OSError, share: DiskShare) -> SpillError:
     """Return the error for a write of that many bytes that failed."""
     if error.errno in _FULL:
         free = shutil.disk_usage(path.parent).free
         return DiskFullError(
             f"no room for {size} bytes in {path.parent} ({free} free) for {path.name}: "
-            "free some space or add a directory to io.tmp.dirs"
+            f"{room_advice([share.limit], size)}"
         )
     return SpillError(f"cannot write {size} bytes to {path}: {error}")

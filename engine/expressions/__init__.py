@@ -17,6 +17,7 @@ float_division     // of floats as Python's
 float_comparison   floats of two columns, NaN equal to itself and the greatest
 conditional_functions.py number_functions.py text_patterns.py   more of them
 calendar_functions.py   intervals and differences on the calendar; calendar_kernels has its loops
+calendar_units.py    units of times, and what each is worth
 text_slices          parts of texts by positions of characters
 text_replacement     texts of which one part, found by a regular expression, is replaced
 partition_transforms.py  Iceberg's transforms of partitions

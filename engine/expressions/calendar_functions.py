@@ -21,6 +21,7 @@ from engine.expressions.argument_kinds import common
 from engine.expressions.arithmetic import bind_add, bind_subtract, floor_divide_integers
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, as_array
 from engine.expressions.calendar_kernels import add_months, month_places
+from engine.expressions.calendar_units import DAYS, DIFF_UNITS, ELAPSED, MONTHS, PER_SECOND
 from engine.expressions.moments import zone_of
 from engine.expressions.number_functions import of_array
 from engine.expressions.time_zones import UnknownZoneError
@@ -29,21 +30,6 @@ from engine.records.plain_scalars import scalar_of
 
 _INT64: Final = pa.int64()
 _DAY: Final = 86400
-PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-#: factors of calendar units in months and in days; other units are seconds of elapsed time
-_MONTHS: Final = {"years": 12, "quarters": 3, "months": 1}
-_DAYS: Final = {"weeks": 7, "days": 1}
-_ELAPSED: Final = {
-    "hours": (3600, 1),
-    "minutes": (60, 1),
-    "seconds": (1, 1),
-    "milliseconds": (1, 10**3),
-    "microseconds": (1, 10**6),
-    "nanoseconds": (1, 10**9),
-}
-DIFF_UNITS: Final = (*_MONTHS, *_DAYS, *_ELAPSED)
-#: limit of months and days in an interval, so that no sum of days overflows
-LIMIT: Final = 1 << 31
 
 
 def _number(value: int) -> pa.Scalar:
@@ -182,8 +168,8 @@ def bind_diff(operands: Sequence[Operand], options: Options) -> Binding:
 
 
 def _whole_units(one: pa.Array, other: pa.Array, unit: str) -> pa.Array:
-    if unit in _ELAPSED:
-        seconds, per = _ELAPSED[unit]
+    if unit in ELAPSED:
+        seconds, per = ELAPSED[unit]
         ticks = ticks_per_second(one.type)
         if pa.types.is_date32(one.type):
             return pc.multiply_checked(pc.subtract(*map(_day_numbers, (one, other))), _DAY * per // seconds)
@@ -192,9 +178,9 @@ def _whole_units(one: pa.Array, other: pa.Array, unit: str) -> pa.Array:
             return pc.multiply_checked(elapsed, per // ticks)
         return pc.divide(elapsed, seconds * ticks // per)
     (days, rest), (other_days, other_rest) = local_parts(one), local_parts(other)
-    if unit in _DAYS:
+    if unit in DAYS:
         whole = pc.subtract(days, other_days)
-        behind, divisor = rest, _DAYS[unit]
+        behind, divisor = rest, DAYS[unit]
         other_behind = other_rest
     else:
         valid = pc.and_(pc.is_valid(days), pc.is_valid(other_days))
@@ -205,7 +191,7 @@ def _whole_units(one: pa.Array, other: pa.Array, unit: str) -> pa.Array:
             places if of_day is None else pc.add(pc.multiply(places, day_ticks), of_day)
             for places, of_day in ((places, rest), (other_places, other_rest))
         )
-        divisor = _MONTHS[unit]
+        divisor = MONTHS[unit]
     if behind is not None:
         too_early = pc.and_(pc.greater(whole, 0), pc.less(behind, other_behind))
         too_late = pc.and_(pc.less(whole, 0), pc.greater(behind, other_behind))

@@ -30,7 +30,8 @@ from engine.expressions.binding import (
     cast_decimals,
     decimals_as_floats,
 )
-from engine.expressions.moments import CYCLE_YEARS, INT64_MAX, LIMIT_YEARS, PER_SECOND, local_times, zone_of
+from engine.expressions.calendar_units import PER_SECOND
+from engine.expressions.moments import CYCLE_YEARS, INT64_MAX, LIMIT_YEARS, local_times, zone_of
 from engine.expressions.time_zones import UnknownZoneError
 from engine.expressions.zone_offsets import CYCLE_SECONDS
 from engine.records.arrow_functions import pc
@@ -104,7 +105,7 @@ def _to_text(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _per_minute(unit: str) -> int:
-    return 60 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    return 60 * PER_SECOND[unit]
 
 
 def _offset_text(offsets: pa.Array, per_minute: int, target: pa.DataType) -> pa.Array:

@@ -55,9 +55,13 @@ _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError
 
 def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
     """Return the error for a column that is not there, with the nearest name and all there are."""
-    known = list(names)
     import difflib
 
+    from engine.expressions.lambda_bodies import ELEMENT_ITSELF
+
+    if name == ELEMENT_ITSELF:
+        return SchemaError("element() stands in functions of lists, such as col('l').list.transform(element() * 2)")
+    known = list(names)
     near = difflib.get_close_matches(name, known, 1, 0.6) or [other for other in known if other.lower() == name.lower()]
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return SchemaError(f"no column {name!r}{hint} There are: {', '.join(known) or 'none'}")

@@ -35,7 +35,7 @@ from engine.expressions.program_logic import LOGIC_LOWERINGS
 from engine.expressions.program_numbers import NUMBER_LOWERINGS
 from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text, quotient_of
-from engine.graph.expression import Case, Cast, Expression, NamedExpression, columns_of
+from engine.graph.expression import Call, Case, Cast, Expression, NamedExpression, children_of, columns_of
 from engine.memory.kept_results import KeptResults
 from engine.records.narrow_decimals import is_wide_decimal, wide_batch
 from engine.records.python_values import shown_value
@@ -116,7 +116,11 @@ class CompiledExpression:
         shown = self.expression
         if count == 1:
             shown, reason = self._failing_part(self.expression, batch.slice(first, 1), reason)
-        text = f"{expression_text(shown)}: {reason.partition(_NEWLINE)[0]}"
+        required = _required(shown, reason)
+        if required is None:
+            text = f"{expression_text(shown)}: {reason.partition(_NEWLINE)[0]}"
+        else:
+            shown, text = required, reason
         if "timestamp[ns] would result in out of bounds" in text:
             text += " (nanoseconds hold the years 1677 to 2262; cast what is timestamp[ns] to pa.timestamp('us'))"
         if "from timestamp[ns] to timestamp[us" in text and "would lose data" in text:
@@ -155,6 +159,13 @@ def _taken_parts(whole: Expression, schema: pa.Schema, row: pa.RecordBatch) -> I
             return
     if whole.otherwise is not None:
         yield whole.otherwise
+
+
+def _required(expression: Expression, reason: str) -> Expression | None:
+    """Return the part of an expression that requires something and says so in these words."""
+    if isinstance(expression, Call) and expression.function == "require" and expression.options["message"] == reason:
+        return expression
+    return next((found for part in children_of(expression) if (found := _required(part, reason)) is not None), None)
 
 
 def _reason(error: Exception) -> str:

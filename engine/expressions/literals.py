@@ -12,6 +12,7 @@ Held by: tests/expressions/test_compile.py
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -75,6 +76,15 @@ def literal_text(scalar: pa.Scalar) -> str:
     value = shown_value(scalar)
     text = str(value) if not isinstance(value, str | bytes) else repr(value)
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+
+
+def refuse_texts_alone(function: str, values: Sequence[Any]) -> None:
+    """Raise SchemaError where all values are plain texts, which are constants: columns are meant."""
+    if values and all(isinstance(value, str) for value in values):
+        raise SchemaError(
+            f"{function}({', '.join(map(repr, values))}): a text is a constant here, the same in each row; write "
+            f"col({values[0]!r}) for the column, or lit({values[0]!r})"
+        )
 
 
 def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:

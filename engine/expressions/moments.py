@@ -23,6 +23,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.expressions.arithmetic import floor_divide_integers
+from engine.expressions.calendar_units import PER_SECOND
 from engine.expressions.time_zones import zone_offsets
 from engine.expressions.zone_offsets import CYCLE_SECONDS, ZoneOffsets, beyond
 from engine.records.arrow_functions import pc
@@ -35,7 +36,6 @@ _CYCLE_DAYS = CYCLE_SECONDS // 86400
 _YEAR_SECONDS = 31_556_952
 _INT64 = pa.int64()
 INT64_MAX = 2**63 - 1
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: limit beyond which nanoseconds, a year and some days from the end of their range, go as microseconds
 _NANOSECONDS_LIMIT = INT64_MAX - 400 * 86400 * 10**9
 #: units without a time zone: offsets are whole seconds, so shorter units begin at the same time everywhere

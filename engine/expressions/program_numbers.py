@@ -19,6 +19,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from engine.expressions.binding import EXACT_INTEGER, EXACT_POWER, Operand
+from engine.expressions.calendar_units import PER_SECOND
 from engine.expressions.common_type import DECIMAL_DIGITS_MAX
 from engine.expressions.decimal_widths import decimal_of, exact_product, exact_sum
 from engine.expressions.program_builder import Lowering, NoStepsError, ProgramBuilder, Register, kind_of
@@ -27,7 +28,6 @@ from engine.records.plain_scalars import scalar_of
 _INT64 = pa.int64()
 _DAY_SECONDS = 86_400
 _UNIT_SECONDS = {"day": _DAY_SECONDS, "hour": 3600, "minute": 60, "second": 1}
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: limit below which every integer is exact, by type: float64 or float32
 _EXACT_INTEGERS = {pa.float64(): EXACT_INTEGER, pa.float32(): 2**24}
 #: days around 1970 in which Arrow's calendar and this one are used
@@ -123,7 +123,7 @@ def _ticks_per_day(data_type: pa.DataType) -> int:
     if pa.types.is_date32(data_type):
         return 1
     unit = "ms" if pa.types.is_date64(data_type) else data_type.unit
-    return _DAY_SECONDS * _PER_SECOND[unit]
+    return _DAY_SECONDS * PER_SECOND[unit]
 
 
 def _finer(
@@ -326,7 +326,7 @@ def _ticks_of_moment(data_type: pa.DataType) -> int:
     """Return the units in a second of a timestamp whose local time needs no zone."""
     if not pa.types.is_timestamp(data_type) or data_type.tz not in (None, "UTC"):
         raise NoStepsError
-    return _PER_SECOND[data_type.unit]
+    return PER_SECOND[data_type.unit]
 
 
 def _lower_truncate(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:

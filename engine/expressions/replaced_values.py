@@ -34,6 +34,11 @@ def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
         raise NoMatchError(f"the keys are {keys.type}: they and the values have no common type")
     is_strict, default_type = bool(options.get("strict")), [one.type for one in operands[3:]]
     kept = [*operands[3:], *([] if is_strict or default_type else operands[:1])]
+    if kept and common_type(values.type, kept[0].type) is None:
+        raise NoMatchError(
+            f"the new values are {values.type}, and what they stand beside is {kept[0].type}; make them alike, or "
+            "write replace_strict(), whose result has the type of the new values"
+        )
     made = common([Operand(values.type, operands[0].evaluate), *kept])
     known, new = plain_floats(pc.cast(keys, key_type)), pc.cast(values, made)
 
@@ -46,7 +51,7 @@ def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
         if is_strict:
             lost = pc.and_(pc.is_null(places), pc.is_valid(column))
             if pc.any(lost).as_py():
-                raise pa.ArrowInvalid("it is none of the keys, and there is no default")
+                raise pa.ArrowInvalid("replace_strict() has no such key, and no default")
         else:
             other = as_array(default[0], count) if default else pc.cast(column, made, safe=False)
             found = pc.if_else(pc.is_valid(places), found, other)

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from engine.expressions.arithmetic import floor_divide_integers
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
-from engine.expressions.calendar_functions import PER_SECOND, local_parts, moments_of, ticks_per_second
+from engine.expressions.calendar_functions import local_parts, moments_of, ticks_per_second
 from engine.expressions.calendar_kernels import add_months, month_places
+from engine.expressions.calendar_units import PER_SECOND
 from engine.expressions.casting import cast_kernel
 from engine.expressions.moments import begin_of, local_times, zone_of
 from engine.expressions.time_buckets import WIDTHS, bind_buckets

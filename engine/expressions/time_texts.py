@@ -20,7 +20,8 @@ import pyarrow as pa
 from engine.expressions.argument_kinds import text
 from engine.expressions.arithmetic import floor_divide_integers
 from engine.expressions.binding import Binding, NoMatchError, Operand, Options
-from engine.expressions.calendar_functions import PER_SECOND, ticks_per_second
+from engine.expressions.calendar_functions import ticks_per_second
+from engine.expressions.calendar_units import PER_SECOND
 from engine.expressions.moment_reader import MomentReader
 from engine.expressions.moment_writer import MomentWriter
 from engine.expressions.moments import zone_of

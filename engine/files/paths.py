@@ -45,6 +45,9 @@ def given_paths(paths: object, what: str) -> PathLike | list[PathLike]:
     if isinstance(paths, str | os.PathLike):
         return paths
     listed: list[PathLike] = []
+    if isinstance(paths, bytes) or hasattr(paths, "read"):
+        kind = type(paths).__name__
+        raise PlanError(f"{what}: a {kind} is no path; give the name of a file, or write its content to one")
     for each in paths if isinstance(paths, Iterable) else [paths]:
         if not isinstance(each, str | os.PathLike):
             advice = "give a file, a folder, a glob such as 'folder/*.csv', or a list"
@@ -190,6 +193,8 @@ def _near(path: str) -> str:
         beside = [each.name for each in file_system_of(folder).entries(folder) if not is_hidden(each.name)]
     except OSError:
         return ""
+    except PlanError:  # a web server does not say what files it has
+        return "; names of its files are written as they are, without escapes such as %20" if "%" in path else ""
     from difflib import get_close_matches
 
     close = get_close_matches(_name(path), beside, n=1)

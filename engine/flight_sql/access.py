@@ -21,7 +21,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pyarrow import flight
@@ -33,6 +33,7 @@ from engine.rpc.user_tokens import User, UserTokens
 
 _HEADER: Final = "authorization"
 _HEADER_MAX: Final = 4096
+_SHOWN_ADDRESSES: Final = 4
 _WRONG: Final = (
     "unauthenticated: {}; log in with any user and the token of the server as the password, or send it as a bearer "
     "token (it is in the file flight-sql.token beside the server's config.yaml)"
@@ -130,11 +131,18 @@ def _of_basic(given: str) -> tuple[str, bytes]:
 
 
 class AccessOfCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Lets calls in, or refuses them. The library does not say from which address they come."""
+    """Lets calls in, or refuses them.
 
-    def __init__(self, access: Access) -> None:
+    The library does not say here from which address a call comes, and a login has no other place. So a refusal is noted
+    with the addresses that are connected: one, or the few that it may be.
+
+    Args: callers: returns the addresses that are connected now.
+    """
+
+    def __init__(self, access: Access, callers: Callable[[], Sequence[str]] = tuple) -> None:
         super().__init__()
         self._access = access
+        self._callers = callers
 
     def start_call(self, info: flight.CallInfo, headers: Mapping[str, Sequence[str]]) -> AccessOfCall:
         """Return the caller of a call. Raises: FlightUnauthenticatedError."""
@@ -142,10 +150,19 @@ class AccessOfCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         caller = self._access.caller_of(header)
         if not caller.owner:
             reason = Reason.MISSING_SECRET if not header else Reason.WRONG_SECRET
-            REFUSALS.note(reason, "flight-sql", str(info.method), caller.why)
+            REFUSALS.note(reason, addresses_text(self._callers()), f"flight sql, {info.method}", caller.why)
             raise flight.FlightUnauthenticatedError(_WRONG.format(caller.why))
         is_login = header[:6].lower() == "basic "  # also where all are let in: clients wait for a token
         return AccessOfCall(caller, self._access.new_session(caller.user) if is_login else "")
+
+
+def addresses_text(addresses: Sequence[str]) -> str:
+    """Return the address of a caller that is one of these."""
+    known = sorted(set(addresses))
+    if len(known) < 2:
+        return known[0] if known else "an unknown address"
+    more = f" and {len(known) - _SHOWN_ADDRESSES} more" if len(known) > _SHOWN_ADDRESSES else ""
+    return f"one of {', '.join(known[:_SHOWN_ADDRESSES])}{more}"
 
 
 class AccessOfCall(flight.ServerMiddleware):  # type: ignore[misc]

@@ -58,7 +58,7 @@ class Admission:
 
     def __init__(self, running_max: int, waiting_max: int, on_wait: Callable[[], None]) -> None:
         self._running_max = running_max
-        self._waiting_max = waiting_max
+        self.waiting_max = waiting_max
         self._on_wait = on_wait
         self._changed = threading.Condition()
         self._running = 0  # guarded by: self._changed
@@ -78,7 +78,7 @@ class Admission:
         """Wait for a place, and return it. Raises: BusyError, GoneError."""
         mine = object()
         with self._changed:
-            if len(self._waiting) >= self._waiting_max and not self._has_room():
+            if len(self._waiting) >= self.waiting_max and not self._has_room():
                 raise BusyError(
                     f"busy: {self._running} statements run and {len(self._waiting)} wait; ask again later "
                     "(flight-sql.max-running, flight-sql.max-waiting)"

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from engine.api.job_names import jobs_named
 from engine.client.job_listener import heard_by
 from engine.errors import EngineError, PlanError
-from engine.flight_sql.admission import GoneError
+from engine.flight_sql.admission import BusyError, GoneError
 from engine.flight_sql.running import CancelListener, RunningStatement, RunningStatements
 from engine.flight_sql.tickets import (
     Ticket,
@@ -68,6 +69,8 @@ class Commands:
         self.running = running
         self.is_read_only = is_read_only
         self._changing = threading.Lock()
+        #: places of a change that runs, and of those that wait
+        self._may_change = threading.Semaphore(running.admission.waiting_max + 1)
 
     def schema(self, text: str, parameters: bytes = b"") -> pa.Schema | None:
         """Return the columns of a statement's rows without running it; None where only its run tells."""
@@ -99,7 +102,7 @@ class Commands:
         text = numbered(text)
         statement = self._parsed(text)
         if self._is_lazy(statement, text):
-            with self._run(Ticket().number, call):
+            with self._run(text, call):
                 for parameters_of_run in parameter_sets(text, parameters):
                     self._bound(statement, text, parameters_of_run).count()
             return -1
@@ -127,7 +130,7 @@ class Commands:
                         raise PlanError("sql: the rows have other types for other values of the parameters")
                     yield data
 
-            return first.schema, RowStream(self.running, running, others())
+            return first.schema, RowStream(self.running, running, others(), ticket.text)
         except BaseException:
             self.running.end(running)
             raise
@@ -150,12 +153,12 @@ class Commands:
         return data
 
     @contextmanager
-    def _run(self, number: str, call: Call) -> Iterator[RunningStatement]:
+    def _run(self, text: str, call: Call) -> Iterator[RunningStatement]:
         """Have a turn for jobs of this thread, which end where the client goes away."""
-        running = self.running.begin(number, call.owner, call.is_cancelled)
+        running = self.running.begin(Ticket().number, call.owner, call.is_cancelled)
         try:
             running.admit(self.running.admission)
-            with heard_by(CancelListener(running)):
+            with heard_by(CancelListener(running)), jobs_named(text):
                 yield running
         finally:
             self.running.end(running)
@@ -164,23 +167,35 @@ class Commands:
         """Run a statement now, once for each set of parameters; return its row."""
         changes = not isinstance(statement, kinds.Explain | kinds.ShowTables | kinds.Describe)
         if not changes:
-            with self._run(Ticket().number, call):
+            with self._run(text, call):
                 return self._bound(statement, text, next(parameter_sets(text, parameters))).to_arrow()
         self.check_change(call)
-        while not self._changing.acquire(timeout=_LOOK_S):
-            if call.is_cancelled():
-                raise GoneError("cancelled while it waited for another change")
-        try:
-            with self._run(Ticket().number, call) as running:
-                tables = []
-                for values in parameter_sets(text, parameters):
-                    running.check()
-                    tables.append(self._change(statement, values))
-        finally:
-            self._changing.release()
+        with self._alone(call), self._run(text, call) as running:
+            tables = []
+            for values in parameter_sets(text, parameters):
+                running.check()
+                tables.append(self._change(statement, values))
         if len(tables) == 1:
             return tables[0]
         return pa.table({"rows": pa.array([sum(changed_rows(each) for each in tables)], pa.int64())})
+
+    @contextmanager
+    def _alone(self, call: Call) -> Iterator[None]:
+        """Wait until no other change runs. Raises: BusyError, GoneError."""
+        if not self._may_change.acquire(blocking=False):
+            raise BusyError(
+                "busy: as many changes wait for each other as may (flight-sql.max-waiting); ask again later"
+            )
+        try:
+            while not self._changing.acquire(timeout=_LOOK_S):
+                if call.is_cancelled():
+                    raise GoneError("cancelled while it waited for another change")
+            try:
+                yield
+            finally:
+                self._changing.release()
+        finally:
+            self._may_change.release()
 
     def check_change(self, call: Call) -> None:
         """Raise ForbiddenError for a call that may change nothing."""
@@ -210,10 +225,12 @@ def changed_rows(table: pa.Table) -> int:
 class RowStream(Iterator[pa.RecordBatch]):
     """Batches of a statement: of one job, or of one for each set of parameters. Its end, or its loss, ends the job."""
 
-    def __init__(self, all_running: RunningStatements, running: RunningStatement, data: Iterator[DataSet]) -> None:
+    def __init__(
+        self, all_running: RunningStatements, running: RunningStatement, data: Iterator[DataSet], text: str
+    ) -> None:
         self._all = all_running
         self._running = running
-        self._batches = _batches_of(running, data)
+        self._batches = _batches_of(running, data, text)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
@@ -240,10 +257,12 @@ class RowStream(Iterator[pa.RecordBatch]):
         self._all.end(self._running)
 
 
-def _batches_of(running: RunningStatement, data: Iterator[DataSet]) -> Iterator[pa.RecordBatch]:
+def _batches_of(running: RunningStatement, data: Iterator[DataSet], text: str) -> Iterator[pa.RecordBatch]:
     for each in data:
         running.check()
-        with each.to_batches() as stream:
+        with jobs_named(text):
+            batches = each.to_batches()
+        with batches as stream:
             running.follow(stream)
             for batch in stream:
                 yield from pieces_of(batch)

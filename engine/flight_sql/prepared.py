@@ -3,7 +3,8 @@
     prepare(text, owner) ─► handle      of(handle, owner) ─► Prepared       close(handle, owner)
 
     a handle    128 random bits, good for its owner alone: the session that has prepared it
-    bounded     COUNT_MAX of all clients; parameters of BYTES_MAX each
+    bounded     COUNT_MAX of all clients; text and parameters of BYTES_MAX each, ALL_BYTES_MAX together. Where there are
+                more, the session that has most loses the one that it has not used for longest
     expiry      one that was not used for ``timeout_s`` is gone: clients go away without closing anything
 
 A handle that is not there is an error that says why it may be gone. Thread: any.
@@ -11,17 +12,21 @@ A handle that is not there is an error that says why it may be gone. Thread: any
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
 from engine.clock import Clock, SystemClock
 from engine.errors import PlanError
 
+_log = logging.getLogger(__name__)
+
 COUNT_MAX: Final = 10_000
 BYTES_MAX: Final = 8 << 20
+ALL_BYTES_MAX: Final = 256 << 20
 
 
 @dataclass
@@ -32,6 +37,11 @@ class Prepared:
     owner: str
     used_s: float
     parameters: bytes = b""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that it takes."""
+        return len(self.text) + len(self.parameters)
 
 
 class PreparedStatements:
@@ -46,16 +56,17 @@ class PreparedStatements:
         self._statements: OrderedDict[bytes, Prepared] = OrderedDict()
 
     def prepare(self, text: str, owner: str) -> bytes:
-        """Keep a statement; return its handle. Raises: PlanError where there are too many."""
+        """Keep a statement; return its handle. Raises: PlanError for a text that is too long."""
+        if len(text) > BYTES_MAX:
+            raise PlanError(
+                f"flight sql: the statement has {len(text):,} characters, at most {BYTES_MAX:,} are kept; send its "
+                "values as parameters or as a table"
+            )
         handle, now_s = secrets.token_bytes(16), self._clock.monotonic_s()
         with self._lock:
             self._forget_old(now_s)
-            if len(self._statements) >= self._count_max:
-                raise PlanError(
-                    f"flight sql: {self._count_max} prepared statements are open; close them (each cursor of a client "
-                    "has one), or wait until old ones expire"
-                )
             self._statements[handle] = Prepared(text, owner, now_s)
+            self._make_room(handle)
         return handle
 
     def of(self, handle: bytes, owner: str) -> Prepared:
@@ -67,8 +78,8 @@ class PreparedStatements:
             if found is None or found.owner != owner:
                 raise PlanError(
                     "flight sql: this prepared statement is not there: it was closed, it was not used for "
-                    f"{self.timeout_s:.0f} s, the server was started again, or it is another session's; prepare it "
-                    "again"
+                    f"{self.timeout_s:.0f} s, this session has too many that are open, the server was started again, "
+                    "or it is another session's; prepare it again"
                 )
             found.used_s = now_s
             self._statements.move_to_end(handle)
@@ -89,6 +100,25 @@ class PreparedStatements:
                 "rows to a file, or as a table with the driver's ingest, and join it"
             )
         self.of(handle, owner).parameters = parameters
+        with self._lock:
+            self._make_room(handle)
+
+    def _make_room(self, kept: bytes) -> None:
+        """Forget statements until there are no more than may be; ``kept`` is not forgotten. The lock is held."""
+        count, size = len(self._statements), sum(each.size_bytes for each in self._statements.values())
+        while count > self._count_max or size > ALL_BYTES_MAX:
+            taken: Counter[str] = Counter()
+            for each in self._statements.values():
+                taken[each.owner] += 1 if count > self._count_max else each.size_bytes
+            most = max(taken, key=lambda owner: taken[owner])
+            for handle, each in self._statements.items():
+                if each.owner == most and handle != kept:
+                    break
+            else:
+                return
+            _log.warning("a prepared statement of a session that has %d of %d is forgotten", taken[most], count)
+            del self._statements[handle]
+            count, size = count - 1, size - each.size_bytes
 
     def _forget_old(self, now_s: float) -> None:
         while self._statements:

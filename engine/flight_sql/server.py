@@ -23,6 +23,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, TypeVar
 
+import psutil
 import pyarrow as pa
 from pyarrow import flight
 
@@ -33,7 +34,7 @@ from engine.flight_sql.admission import BusyError, GoneError
 from engine.flight_sql.commands import Call, Commands, ForbiddenError
 from engine.flight_sql.messages import bare, given, packed, request, unpacked
 from engine.flight_sql.prepared import BYTES_MAX, PreparedStatements
-from engine.flight_sql.tickets import numbered, parameter_names, stream_bytes, ticket_of
+from engine.flight_sql.tickets import check_values, numbered, parameter_names, stream_bytes, ticket_of
 from engine.flight_sql.uploads import Uploads
 
 _log = logging.getLogger(__name__)
@@ -147,8 +148,14 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
             location,
             Handshakes(),
             tls_certificates=[tuple(certificate)] if certificate else None,
-            middleware={ACCESS: AccessOfCalls(access)},
+            middleware={ACCESS: AccessOfCalls(access, self._connected)},
         )
+
+    def _connected(self) -> list[str]:
+        """Return the addresses of clients that are connected."""
+        found = psutil.Process().net_connections("tcp")
+        here = [each.raddr.ip for each in found if each.raddr and each.laddr.port == self.port]
+        return [address.removeprefix("::ffff:") for address in here]  # IPv4 at a socket of both
 
     def _call(self, context: flight.ServerCallContext) -> Call:
         caller = context.get_middleware(ACCESS).caller
@@ -293,6 +300,7 @@ def _parameters(reader: flight.MetadataRecordBatchReader) -> bytes:
     batches, size = [], 0
     for chunk in reader:
         if chunk.data is not None:
+            check_values(chunk.data)
             batches.append(chunk.data)
             size += chunk.data.nbytes
         if size > BYTES_MAX:

@@ -49,6 +49,7 @@ from engine.flight_sql.server import Certificate, SqlServer
 
 if TYPE_CHECKING:
     from engine.api.environment import Environment
+    from engine.choices import SqlDialect
 
 #: seconds in which calls that were cancelled end
 _GRACE_S: Final = 5.0
@@ -65,7 +66,7 @@ class FlightSqlService:
         host: str,
         port: int,
         *,
-        dialect: str | None = None,
+        dialect: SqlDialect | None = None,
         is_read_only: bool = False,
         is_open: bool = False,
     ) -> None:

@@ -7,7 +7,8 @@
     number                               another one each time, by which the client cancels
 
 So a ticket needs no memory of the server, may be shown by another connection of the client, and outlives a restart. It
-gives no rights: its holder must be let in, as with any statement.
+gives no rights: its holder must be let in, as with any statement. A client may write one itself, so what it has is
+checked as what any client sends.
 
 Held by: tests/flight_sql/test_statements.py
 """
@@ -64,8 +65,21 @@ def table_of(data: bytes) -> pa.Table:
     """Return the table of a stream. Raises: PlanError for bytes that are none."""
     try:
         with pa.ipc.open_stream(data) as reader:
-            return reader.read_all()
-    except pa.ArrowInvalid as error:
+            table = reader.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise PlanError(f"flight sql: parameters or rows are damaged: {error}") from None
+    check_values(table)
+    return table
+
+
+def check_values(rows: pa.Table | pa.RecordBatch) -> None:
+    """Raise PlanError for rows of a client whose offsets or indices lead out of their buffers.
+
+    Arrow does not look at them where it reads rows, and reads what lies behind where it uses them.
+    """
+    try:
+        rows.validate(full=True)
+    except pa.ArrowException as error:
         raise PlanError(f"flight sql: parameters or rows are damaged: {error}") from None
 
 

@@ -4,7 +4,7 @@
     append          it must be an upload          replace           new, in place of what was there
 
 A table is a folder of Arrow files, one for each upload, written batch by batch: its size is that of the disk. Rows are
-there for queries once all of them are.
+there for queries once all of them are, and none where the client went away before.
 
 Held by: tests/flight_sql/test_clients.py
 """
@@ -24,6 +24,7 @@ from engine.errors import PlanError
 from engine.flight_sql.admission import GoneError
 from engine.flight_sql.commands import Call, Commands
 from engine.flight_sql.messages import given, request
+from engine.flight_sql.tickets import check_values
 
 _CREATES, _FAILS_IF_ABSENT = 1, 2
 _FAILS, _APPENDS, _REPLACES = 1, 2, 3
@@ -94,10 +95,14 @@ def _written(file: Path, reader: flight.MetadataRecordBatchReader, call: Call) -
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, reader.schema) as writer:
         for chunk in reader:
             if call.is_cancelled():
-                raise GoneError("the client went away before all rows had come")
+                break
             if chunk.data is not None:
+                check_values(chunk.data)
                 writer.write_batch(chunk.data)
                 rows += chunk.data.num_rows
+    # Rows end in the same way where the client does.
+    if call.is_cancelled():
+        raise GoneError("the client went away before all rows had come")
     return rows
 
 

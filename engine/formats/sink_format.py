@@ -28,7 +28,7 @@ import msgspec
 
 from engine.commit.decision import DecidedOutput
 from engine.commit.output_target import OutputTarget
-from engine.commit.targets import target_named, target_of_path
+from engine.commit.targets import target_of_path
 from engine.errors import ConfigurationError
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
@@ -177,7 +177,7 @@ class SinkFormat(ABC):
 
     def target(self, spec: SinkSpec) -> OutputTarget:
         """Return the entry of the place where the output lands."""
-        return target_named("file") if spec.is_single_file else target_of_path(spec.path)
+        return target_of_path(spec.path, is_single_file=spec.is_single_file)
 
     def runs(self, spec: SinkSpec, schema: pa.Schema) -> PartitionedRows | None:
         """Return the division of sorted rows by their partitions; None: folders are named after values."""
@@ -201,6 +201,10 @@ def with_written_codec(spec: SinkSpec) -> SinkSpec:
 
     codec = written_codec(spec.compression or None, f"write_{spec.format}")
     if spec.is_single_file:
+        if spec.path.lower().endswith(".zip"):
+            raise ConfigurationError(
+                f"write_{spec.format}({spec.path!r}): zip archives are not written; name it .gz or .zst"
+            )
         named = codec_of(spec.path)
         if codec and codec != named:
             raise ConfigurationError(

@@ -102,7 +102,8 @@ def _place_of(function: Any) -> tuple[str, str, int]:
 def check_function(kind: str, function: Any) -> None:
     """Raise SchemaError when a value has nothing that can be called for a kind."""
     name = kind.partition(":")[0]
-    if name in METHODS and inspect.isclass(function) and callable(getattr(function, name, None)):
+    is_rich = inspect.isclass(function) and any(hasattr(function, one) for one in (name, "open"))
+    if is_rich and name in METHODS:
         raise SchemaError(f"{name}: {function.__name__} is a class; pass an instance, {function.__name__}()")
     if function_of(kind, function) is None:
         method = f", or an object with a method {name}" if name in METHODS else ""

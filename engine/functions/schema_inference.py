@@ -55,6 +55,16 @@ _HINTS: Final[dict[Any, pa.DataType]] = {
     datetime.timedelta: pa.duration("us"),
 }
 _DECIMAL_DIGITS: Final = 38
+#: calls of pyarrow for types that it shows by another name
+_TYPE_TEXTS: Final = {
+    pa.bool_(): "pa.bool_()",
+    pa.float16(): "pa.float16()",
+    pa.float32(): "pa.float32()",
+    pa.float64(): "pa.float64()",
+    pa.date32(): "pa.date32()",
+    pa.date64(): "pa.date64()",
+    pa.uuid(): "pa.uuid()",
+}
 
 
 def schema_text(schema: pa.Schema) -> str:
@@ -64,15 +74,28 @@ def schema_text(schema: pa.Schema) -> str:
 
 
 def _type_text(data_type: pa.DataType) -> str:
-    if pa.types.is_list(data_type):
-        return f"pa.list_({_type_text(data_type.value_type)})"
-    if pa.types.is_timestamp(data_type):
+    types = pa.types
+    if types.is_struct(data_type):
+        fields = ", ".join(f'("{field.name}", {_type_text(field.type)})' for field in data_type)
+        return f"pa.struct([{fields}])"
+    if types.is_map(data_type):
+        return f"pa.map_({_type_text(data_type.key_type)}, {_type_text(data_type.item_type)})"
+    if types.is_fixed_size_list(data_type):
+        return f"pa.list_({_type_text(data_type.value_type)}, {data_type.list_size})"
+    if types.is_list(data_type) or types.is_large_list(data_type):
+        call = "list_" if types.is_list(data_type) else "large_list"
+        return f"pa.{call}({_type_text(data_type.value_type)})"
+    if types.is_timestamp(data_type):
         zone = f', tz="{data_type.tz}"' if data_type.tz else ""
         return f'pa.timestamp("{data_type.unit}"{zone})'
-    if pa.types.is_decimal(data_type):
-        return f"pa.decimal128({data_type.precision}, {data_type.scale})"
-    simple = {pa.bool_(): "pa.bool_()", pa.float64(): "pa.float64()", pa.date32(): "pa.date32()"}
-    return simple.get(data_type) or f"pa.{data_type}()"
+    if types.is_time(data_type) or types.is_duration(data_type):
+        name = str(data_type).partition("[")[0]
+        return f'pa.{name}("{data_type.unit}")'
+    if types.is_decimal(data_type):
+        return f"pa.decimal{data_type.bit_width}({data_type.precision}, {data_type.scale})"
+    if types.is_fixed_size_binary(data_type):
+        return f"pa.binary({data_type.byte_width})"
+    return _TYPE_TEXTS.get(data_type) or f"pa.{data_type}()"
 
 
 # rows ------------------------------------------------------------------------------------------------------------
@@ -94,6 +117,11 @@ def schema_of_rows(rows: Sequence[Any], what: str, *, is_all: bool = True) -> pa
             raise SchemaError(
                 f"{what}: column {name!r} has values of no one type ({reason}); make them alike, or pass schema="
             ) from None
+        if pa.types.is_timestamp(data_type) and _are_mixed(values):
+            raise SchemaError(
+                f"{what}: column {name!r} has datetimes with a time zone and others without one; give all of them one:"
+                " value.replace(tzinfo=timezone.utc)"
+            )
         if pa.types.is_null(data_type):
             if not is_all:
                 raise SchemaError(f"{what}: column {name!r} is null in all of the first {len(rows)} rows; pass schema=")
@@ -102,6 +130,11 @@ def schema_of_rows(rows: Sequence[Any], what: str, *, is_all: bool = True) -> pa
             data_type = pa.decimal128(_DECIMAL_DIGITS, data_type.scale)
         fields.append(column_field(name, data_type, what))
     return pa.schema(fields)
+
+
+def _are_mixed(values: Iterable[Any]) -> bool:
+    """Return whether some datetimes have a time zone and some have none, which Arrow takes for UTC."""
+    return len({value.tzinfo is None for value in values if isinstance(value, datetime.datetime)}) > 1
 
 
 def plain_rows(rows: Iterable[Any]) -> list[Any]:
@@ -136,7 +169,7 @@ def _values(row: Any, names: list[str], index: int, what: str) -> Sequence[Any]:
     if isinstance(row, Mapping):
         missing = [name for name in names if name not in row]
         if missing:
-            raise SchemaError(f"{what}: row {index} has no {', '.join(missing)}; give it as None, or pass schema=")
+            raise SchemaError(f"{what}: row {index} has no {', '.join(missing)}; give it as None, or call from_dicts")
         return [row[name] for name in names]
     if not isinstance(row, Sequence) or isinstance(row, str | bytes):
         raise _no_row(row, index, what)

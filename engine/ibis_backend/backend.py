@@ -43,11 +43,16 @@ from engine.statements.session import StatementSession
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
+    from engine.choices import Target, UdfKind
     from engine.client.job_result import JobResult
 
 _CATALOG, _DATABASE = "drey", "main"
 #: kinds of functions of Ibis as those of ``udf``
-_FUNCTIONS = {InputType.PYTHON: "scalar", InputType.PYARROW: "arrow", InputType.PANDAS: "pandas"}
+_FUNCTIONS: dict[InputType, UdfKind] = {
+    InputType.PYTHON: "scalar",
+    InputType.PYARROW: "arrow",
+    InputType.PANDAS: "pandas",
+}
 
 
 class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatabase, NoUrl, DirectPyArrowExampleLoader):
@@ -63,7 +68,7 @@ class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatab
         self,
         environment: Environment | None = None,
         *,
-        target: str | None = None,
+        target: Target | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
         """Take an Environment, or make one with a target and settings by key."""

@@ -73,7 +73,7 @@ class DreyCompiler(DuckDBCompiler):
     UNSUPPORTED_OPS: ClassVar[tuple[Any, ...]] = (
         *(one for one in get_subclasses(ops.Value) if one.__name__.startswith("Geo")),
         *(ops.UnwrapJSONString, ops.UnwrapJSONInt64, ops.UnwrapJSONFloat64, ops.UnwrapJSONBoolean),
-        *(ops.ToJSONArray, ops.ToJSONMap, ops.RandomUUID, ops.Hash, ops.StringAscii),
+        *(ops.ToJSONArray, ops.ToJSONMap, ops.RandomUUID, ops.Hash),
         *(ops.ArrayMode, ops.ArrayZip, ops.MapMerge, ops.CountDistinctStar),
         *(ops.TimeTruncate, ops.TimeDelta, ops.TimeAdd, ops.TimeSub, ops.TimeDiff, ops.DateDiff),
         *(ops.IntervalAdd, ops.IntervalSubtract, ops.IntervalMultiply, ops.IntervalFloorDivide, ops.RowID),

@@ -24,6 +24,9 @@ from engine.clock import Clock, SystemClock
 
 DISK_FREE: Final = "Status.Disk.Free."
 DISK_USED: Final = "Status.Disk.Used."
+#: bytes of spilled rows and stored results: limit of a folder, where it has one, and those that count
+DISK_LIMIT: Final = "Status.Disk.Limit."
+DISK_COUNTED: Final = "Status.Disk.Counted."
 _PAUSE_S = 5.0
 _KNOWN_S = 60.0
 

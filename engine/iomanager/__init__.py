@@ -6,6 +6,7 @@ through a ``SpillReader``. Threads, disks, checksums, compression and cleaning u
     io_manager.py       IOManager: directories, spaces, close
     spill_directory.py  one directory: this process's locked folder, sweep of dead ones, two queues
     disk_use.py         what folders hold, and what is free beside them
+    disk_limit.pyx      DiskLimit: what the files of a folder may take, and which job has how much of it
     spill_space.py      SpillSpace: the files of one operator
     spill_identity.py   SpillIdentity: whose a block is
     spill_writer.pyx    SpillWriter: rows in, blocks on disk, next directory when one is full

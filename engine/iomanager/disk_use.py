@@ -1,4 +1,4 @@
-"""Disk that a process takes: what its folders hold, and what is free beside it.
+"""Disk that a process takes: what its folders hold, what is free beside it, and what to do when there is no room.
 
     disk_bytes(folders) ─► (used, free)
 
@@ -13,6 +13,19 @@ import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.iomanager.disk_limit import DiskLimit
+
+
+def room_advice(limits: Iterable[DiskLimit], need_bytes: int) -> str:
+    """Return the text of an error about limits that have no room for so many bytes, and advice."""
+    used_up = [limit.text(need_bytes) for limit in limits if limit.left_bytes < need_bytes]
+    if used_up:
+        advice = "raise taskmanager.disk.limit, add a directory to io.tmp.dirs, or run fewer jobs at a time"
+        return "; ".join([*used_up, advice])
+    return "free some space or add a directory to io.tmp.dirs"
 
 
 def folder_bytes(folder: Path) -> int:

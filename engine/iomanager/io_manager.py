@@ -28,6 +28,7 @@ from pathlib import Path
 from engine.closing import close_all
 from engine.config.options import TMP_DIRS
 from engine.errors import ConfigurationError, SpillError
+from engine.iomanager.disk_limit import DiskLimit
 from engine.iomanager.io_buffers import IoBuffers
 from engine.iomanager.spill_directory import FOLDER_PREFIX, SpillDirectory
 from engine.iomanager.spill_identity import SpillIdentity
@@ -50,12 +51,14 @@ class IOManager:
         *,
         compression: str = "lz4",
         queue_depth: int = 8,
+        limit_bytes: int = 0,
         memory_manager: MemoryManager | None = None,
     ) -> None:
         """Sweep and open the directories.
 
         Args: compression: "lz4" or "none"; queue_depth: blocks waiting per directory before writers wait;
-            memory_manager: blocks beyond the room for I/O take what operators have reserved in it.
+            limit_bytes: of this process's files in each directory, 0: no limit; memory_manager: blocks beyond the room
+            for I/O take what operators have reserved in it.
         Raises: ConfigurationError when a directory cannot be used.
         """
         if compression not in ("lz4", "none"):
@@ -69,7 +72,7 @@ class IOManager:
         self._directories: list[SpillDirectory] = []
         for index, directory in enumerate(dict.fromkeys(directories)):
             try:
-                self._open(Path(directory), index, queue_depth)
+                self._open(Path(directory), index, queue_depth, limit_bytes)
             except OSError as error:
                 for opened in self._directories:
                     opened.close()
@@ -79,9 +82,9 @@ class IOManager:
         if not self._directories:
             raise ConfigurationError(f"{TMP_DIRS.key}: no spill directory is given")
 
-    def _open(self, directory: Path, index: int, queue_depth: int) -> None:
+    def _open(self, directory: Path, index: int, queue_depth: int, limit_bytes: int) -> None:
         is_new = not directory.exists()
-        self._directories.append(SpillDirectory.create(directory, index, queue_depth))
+        self._directories.append(SpillDirectory.create(directory, index, queue_depth, limit_bytes))
         if is_new:
             _LOG.warning("%s: %s was not there and has been made", TMP_DIRS.key, directory)
         sweep(directory, FOLDER_PREFIX)
@@ -90,6 +93,11 @@ class IOManager:
     def folders(self) -> list[Path]:
         """The folder of this process in each usable directory."""
         return [directory.folder for directory in self._directories]
+
+    @property
+    def limits(self) -> list[DiskLimit]:
+        """The limit of each of these folders."""
+        return [directory.limit for directory in self._directories]
 
     def ensure_folders(self) -> None:
         """Make those folders again that were removed, as far as that is possible. Thread: any."""

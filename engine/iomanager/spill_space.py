@@ -25,6 +25,7 @@ from functools import partial
 
 from engine.closing import close_all
 from engine.errors import DiskFullError, SpillError, TaskCancelledError
+from engine.iomanager.disk_use import room_advice
 from engine.iomanager.io_buffers import IoBuffers
 from engine.iomanager.open_files import OpenFile
 from engine.iomanager.spill_directory import SpillDirectory
@@ -179,20 +180,21 @@ class SpillSpace:
         Raises: DiskFullError when every directory is full; SpillError when the others cannot be written.
         """
         name = f"{self.identity}.{file_number}.{extent_number}.spill"
-        reasons = [f"{directory} is full ({directory.free_bytes()} bytes free)" for directory in full]
-        disk_full = bool(full)
+        without_room = {*full, *(each for each in self._directories if each.limit.left_bytes < need_bytes)}
+        reasons = [f"{directory} is full ({directory.free_bytes()} bytes free)" for directory in without_room]
+        disk_full = bool(reasons)
         cause: OSError | None = None
-        candidates = [directory for directory in self._directories if directory not in full]
+        candidates = [directory for directory in self._directories if directory not in without_room]
         for directory in sorted(candidates, key=lambda entry: entry.attraction(), reverse=True):
             try:
-                return directory.open_file(name), directory
+                return directory.open_file(name, self.identity.job_id), directory
             except OSError as error:
                 cause = error
                 disk_full = disk_full or error.errno in _FULL_ERRORS
                 reasons.append(f"{directory}: {error.strerror} ({directory.free_bytes()} bytes free)")
         text = f"a block of {need_bytes} bytes cannot be spilled: {'; '.join(reasons)}"
         if disk_full:
-            raise DiskFullError(f"{text}; free some space or add a directory to io.tmp.dirs")
+            raise DiskFullError(f"{text}; {room_advice((each.limit for each in self._directories), need_bytes)}")
         raise SpillError(f"{text}; check the directories of io.tmp.dirs") from cause
 
     def writer_finished(self, writer: SpillWriter, file: SpillFile) -> None:

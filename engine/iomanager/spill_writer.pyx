@@ -11,7 +11,8 @@
 One thread fills, the directory's I/O thread compresses, checksums and writes (the drawing is in ``spill_writer.pxd``).
 Compression is kept when it saves a tenth; after three poor blocks in a row a file is written as it is.
 
-When a disk is full the file goes on in another directory as a new extent; the torn block is cut off first. When no
+When a disk is full, or the directory's limit used up (``disk_limit``), the file goes on in another directory as a new
+extent; the torn block is cut off first. When no
 directory has room, or a write fails in another way, the writer is poisoned: later blocks are dropped, and the next
 call raises the error that happened, as does every call after it.
 
@@ -38,6 +39,7 @@ from engine.iomanager.block_format cimport (
     seal_header,
     set_identity,
 )
+from engine.iomanager.disk_limit cimport DiskShare
 from engine.iomanager.io_buffers cimport IoBuffers
 from engine.iomanager.open_files cimport OpenFile
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
@@ -47,47 +49,13 @@ import os
 
 from engine.errors import SpillError, TaskCancelledError
 
-cdef extern from *:
-    """
-    #include <errno.h>
-    #include <stdint.h>
-    #include <sys/uio.h>
-
-    /* Write header and payload at an offset, all of it; 0 or errno. */
-    static int drey_write_block(int fd, const void* header, size_t header_size, const void* payload,
-                                size_t payload_size, int64_t offset)
-    {
-        struct iovec parts[2] = {{(void*) header, header_size}, {(void*) payload, payload_size}};
-        int first = 0;
-        while (first < 2) {
-            ssize_t written = pwritev(fd, parts + first, 2 - first, offset);
-            if (written < 0) {
-                if (errno == EINTR)
-                    continue;
-                return errno;
-            }
-            if (written == 0 && parts[first].iov_len > 0)
-                return EIO;
-            offset += written;
-            while (first < 2 && (size_t) written >= parts[first].iov_len) {
-                written -= parts[first].iov_len;
-                first++;
-            }
-            if (first < 2) {
-                parts[first].iov_base = (char*) parts[first].iov_base + written;
-                parts[first].iov_len -= written;
-            }
-        }
-        return 0;
-    }
-    """
-    int drey_write_block(
-        int fd, const void* header, size_t header_size, const void* payload, size_t payload_size, int64_t offset
-    ) noexcept nogil
-
 cdef int64_t COMPRESS_BYTES_MIN = 1024
 cdef int64_t COMPRESS_BYTES_MAX = 16 << 20      # the target of a larger block would be as large again
 cdef int32_t POOR_STREAK_MAX = 192     # three blocks of 64 KiB or more, some forty of 4 KiB
+
+cdef struct CountedStream:
+    WriteStream stream          # first: what the writer knows
+    void* share                 # DiskShare of the current extent, which its directory holds; `position` bytes are taken
 
 cdef struct WriteRequest:
     IoRequest request           # first: what the queue knows
@@ -145,16 +113,14 @@ cdef int store_block(
 ) noexcept nogil:
     """Write header and payload to the current extent, or to the next ones, and report its place."""
     cdef BlockHeader header = stream.identity
-    cdef int error, descriptor
+    cdef int error
     seal_header(&header, codec, write.size, stream.block_count, payload, stored_length)
     while True:
-        descriptor = (<OpenFile> stream.file).take()
-        if descriptor < 0:
-            return -descriptor
-        error = drey_write_block(
-            descriptor, &header, BLOCK_HEADER_BYTES, payload, <size_t> stored_length, stream.position
+        error = (<DiskShare> (<CountedStream*> stream).share).write(
+            <OpenFile> stream.file, &header, BLOCK_HEADER_BYTES, payload, stored_length, stream.position
         )
-        (<OpenFile> stream.file).put()
+        if error < 0:
+            return -error
         if error == 0:
             break
         if error != ENOSPC and error != EDQUOT and error != EFBIG:
@@ -210,6 +176,13 @@ cdef void fail_stream(WriteStream* stream, int error) noexcept nogil:
         stream.failed = EIO
 
 
+cdef void note_size(SpillWriter writer):
+    """Tell the directory of the last extent what it takes. Nothing is pending."""
+    if writer._stream.extent >= 0:
+        file, directory = writer._extents[writer._stream.extent]
+        directory.note_size(file, writer._stream.position)
+
+
 # --------------------------------------------------------------------------------------------- on the caller's thread
 
 
@@ -232,7 +205,7 @@ cdef class SpillWriter:
         self._first_blocks = []
         self._full = set()
         self._pending = <int32_t*> calloc(1, sizeof(int32_t))
-        self._stream = <WriteStream*> calloc(1, sizeof(WriteStream))
+        self._stream = <WriteStream*> calloc(1, sizeof(CountedStream))
         if self._pending == NULL or self._stream == NULL:
             raise MemoryError(f"no memory for the spill writer {label}")
         self._stream.owner = <void*> self
@@ -360,6 +333,7 @@ cdef class SpillWriter:
                 file, directory = self._extents[stream.extent]
                 with file as descriptor:
                     os.ftruncate(descriptor, stream.position)
+                directory.note_size(file, stream.position)
                 if error != EFBIG or stream.position == 0:          # a file may be too long for a disk with room
                     self._full.add(directory)
             number = stream.extent + 1
@@ -367,6 +341,8 @@ cdef class SpillWriter:
             self._extents.append(extent)
             self._first_blocks.append(stream.block_count)
             stream.file = <void*> (<OpenFile?> extent[0])
+            share = extent[1].share_of(extent[0])
+            (<CountedStream*> stream).share = <void*> (<DiskShare?> share)
             stream.extent = number
             stream.position = 0
         except BaseException as failure:
@@ -443,6 +419,7 @@ cdef class SpillWriter:
             raise
         file._marks, file._mark_count = stream.marks, stream.mark_count
         stream.marks = NULL
+        note_size(self)
         self._space.writer_finished(self, file)
         self._free()
         return file
@@ -458,6 +435,7 @@ cdef class SpillWriter:
         if self._stream == NULL:
             return
         self.settle()
+        note_size(self)
         try:
             self._space.writer_discarded(self)
         finally:

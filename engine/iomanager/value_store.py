@@ -225,11 +225,15 @@ class ValueStore:
         return files
 
     def _file_with_room(self, size: int) -> int:
-        """Return the number of the last file, or of a new one when its disk is full."""
-        if not self._files or self._files[-1].directory in self._full:
-            opened = self._extents.open_extent(self._file_number, len(self._files), size, self._full)
-            self._files.append(_File(*opened))
-        return len(self._files) - 1
+        """Return the number of the last file, or of a new one when its disk is full, with so many bytes taken there."""
+        while True:
+            if not self._files or self._files[-1].directory in self._full:
+                opened = self._extents.open_extent(self._file_number, len(self._files), size, self._full)
+                self._files.append(_File(*opened))
+            last = self._files[-1]
+            if last.directory.reserve(last.opened, size):
+                return len(self._files) - 1
+            self._full.add(last.directory)
 
     def _seed(self, file: int, offset: int) -> int:
         return crc32c(f"{self.number}.{file}.{offset}".encode())

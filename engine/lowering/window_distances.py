@@ -8,7 +8,7 @@
     timestamp, time,       "90 minutes", "1 hour 30 s", timedelta         ticks of the type's unit
     duration
 
-Units of time: ns us ms s (or second, sec) min (minute) h (hour) day week. Months and years have no one length.
+Units of time: ns us ms s (or second, sec) m (min, minute) h (hour) d (day) w (week). Months and years have no length.
 
 Held by: tests/column_expressions/test_windows.py
 """
@@ -39,6 +39,7 @@ _UNITS: Final = {
     "millisecond": 10**6,
     "second": 10**9,
     "sec": 10**9,
+    "m": 60 * 10**9,
     "minute": 60 * 10**9,
     "hour": 3600 * 10**9,
     "day": _DAY,
@@ -60,7 +61,7 @@ def frame_distances(frame: WindowFrame, over: Over, schema: pa.Schema) -> Window
 
     Raises: SchemaError, where the key has no such distances.
     """
-    if frame.kind == "rows" or not any(frame_bound for frame_bound in (frame.start, frame.end)):
+    if frame.kind == "rows" or all(bound in (None, 0) for bound in (frame.start, frame.end)):
         return frame
     text = expression_text(over)
     if len(over.order_by) != 1:
@@ -126,7 +127,7 @@ def _ticks(bound: float | str, data_type: pa.DataType, text: str) -> int:
 
 def _nanoseconds(bound: str, text: str) -> int:
     total, place, sign = 0, 0, 1
-    while place < len(bound):
+    while place < len(bound) or not bound:
         part = _PART.match(bound, place)
         unit = None if part is None else _UNITS.get(part[2].lower()) or _UNITS.get(part[2].lower().removesuffix("s"))
         if part is None or unit is None:

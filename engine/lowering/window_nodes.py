@@ -3,8 +3,10 @@
     with_windows(source, expressions, what) -> (node, expressions)
 
     select(a, sum(x).over(k, order d) / x)       source ─► project: a, x, k, d, and what keys and arguments compute
-                                                        ─► Window by k, d: __window0 = sum(x)
-                                                        ─► project: a, __window0 / x
+                                                        ─► Window by k, d: sum(x) over (...)
+                                                        ─► project: a, sum(x) over (...) / x
+
+The column of a result is called after its text, which errors of rows and plans show.
 
 Functions with the same partition whose orders do not contradict (one begins with the other) share a Window, so rows are
 sorted once for all of them. Others become Windows above: those with fewer partition keys first, since rows that lie
@@ -159,7 +161,7 @@ class _Windows:
             result_type(function, argument_type)
         except SchemaError as error:
             raise SchemaError(f"{text}: {error}") from None
-        name = self._fresh("__window")
+        name = self._free(text)
         self._columns.append((over, name))
         has_frame = function in FRAME_VALUE_FUNCTIONS or function in AGGREGATES or function == "count_all"
         frame = None
@@ -210,16 +212,16 @@ class _Windows:
             return expression.name
         known = next((one.name for one in self._computed if one.expression == expression), None)
         if known is None:
-            known = self._fresh("__key")
+            known = self._free(expression_text(expression))
             self._computed.append(NamedExpression(known, expression))
         return known
 
-    def _fresh(self, begin: str) -> str:
-        number = 0
-        while f"{begin}{number}" in self._names:
-            number += 1
-        self._names.add(f"{begin}{number}")
-        return f"{begin}{number}"
+    def _free(self, text: str) -> str:
+        """Return a name for a column, which errors and plans show: the text of what it is, unless a column has it."""
+        while text in self._names:
+            text = f"_{text}"
+        self._names.add(text)
+        return text
 
 
 def _agree(members: Sequence[tuple[Over, WindowCall, tuple[SortKey, ...]]], order: tuple[SortKey, ...]) -> bool:

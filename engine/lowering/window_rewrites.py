@@ -6,14 +6,15 @@
     function                            is made of
     count, sum ... of different values  the same of values that are the first of their kind: row_number by (partition,
                                         value) in the order
-    min_by, max_by                      the extreme key so far, and the least value that stands beside it: by
-                                        (partition, extreme)
+    min_by, max_by                      the least pair of a key and its value; of types that make no pair the extreme
+                                        key so far, and the least value that stands beside it: by (partition, extreme)
     first_value ... that ignore nulls   the least or greatest pair of a row's number and its value, null where that is
     covar, covar_pop, corr              sums of pairs and of their products, each less the mean of its partition, which
                                         keeps what is taken from each other small
 
-Frames of the first two begin with the partition: a value that leaves a frame would have to be looked for in the rest of
-it. In frames of rows, rows that are equal in the order are numbered first, for all parts to see them in one order.
+Frames of different values, and of extremes that make no pair, begin with the partition: a value that leaves a frame
+would have to be looked for in the rest of it. In frames of rows, rows that are equal in the order are numbered first,
+for all parts to see them in one order.
 
 Held by: tests/integration/test_window_rewrites.py
 """
@@ -208,6 +209,26 @@ class _Rewriting:
         assert value is not None and key is not None, "it has two arguments"
         self._check_order(over, value)
         self._check_order(over, key)
+        value_type, key_type = infer_type(value, self.node.schema), infer_type(key, self.node.schema)
+        has_greatest = over.function == "max_by"
+        if not can_pair(_NUMBER, value_type):
+            return self._extreme_so_far(over, value, key)
+        if not can_pair(key_type, value_type):
+            place = Over("dense_rank", None, over.partition_by, (OrderedBy(key, descending=has_greatest),))
+            key, key_type, has_greatest = case((is_there(key), self._column(place))), _NUMBER, False
+        pair = self._column(call("ordered_pair", key, value, inverted=has_greatest))
+        least = self._column(replace(over, function="min", argument=pair, default=None))
+        return call("paired_value", least, make_literal(None, value_type), head=head_of(key_type))
+
+    def _extreme_so_far(self, over: Over, value: Expression, key: Expression) -> Expression:
+        """Return the least value beside the extreme key, of a type that makes no pair."""
+        frame = over.frame
+        if frame is not None and not frame.is_whole and frame.end != 0:
+            value_type = infer_type(value, self.node.schema)
+            raise NotYetSupportedError(
+                f"{expression_text(over)}: values of {value_type} in a frame that does not end with the current row; "
+                "end it there, rows=(None, 0), or cast the values to text"
+            )
         over = self._running(over)
         counted = self._column(case((is_there(value), key)))
         most = replace(over, function=_EXTREMES[over.function], argument=counted, default=None)

@@ -265,8 +265,9 @@ class BatchTask:
 
     def _open(self) -> None:
         timeout_ms = self._context.configuration.get(BUFFER_TIMEOUT)
+        folders = self._services.partition_folders.of_job(self._descriptor.job_id.value)
         for descriptor in self._descriptor.partitions:
-            partition = new_partition(descriptor, self._services.network_pool, self._services.partition_folders)
+            partition = new_partition(descriptor, self._services.network_pool, folders)
             with self._lock:
                 self._partitions.append(partition)
             self._services.partition_manager.register(partition)

@@ -39,7 +39,7 @@ def plan_drawing(job: JobProfile) -> Html:
         for position, vertex in enumerate(job.vertices)
         for number, each in enumerate(vertex.inputs)
     ]
-    at_fault = {cause.vertex for cause in job.causes[:1]}
+    at_fault = {cause.vertex for cause in job.causes[:1] if cause.kind != "longest"}
     boxes = [
         _box(position, vertex, places[position], job, is_cause=position in at_fault)
         for position, vertex in enumerate(job.vertices)

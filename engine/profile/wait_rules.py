@@ -18,6 +18,8 @@ from engine.shown_sizes import size_text
 _CHARACTERS = 200
 #: part of the wait for a second turn of slots that more slots would have saved, with as many processors as there are
 _OF_TURNS = 0.6
+#: milliseconds that slots which are free may need to be found and taken
+_SLOTS_FOUND_MS = 1000
 Span = tuple[int, int]
 
 
@@ -93,7 +95,7 @@ def slots(job: JobProfile) -> Iterator[Finding]:
     ]
     nothing_ms = length((*active, *waits)) - length(active)
     advice = "Start more TaskManagers, or run it while fewer jobs run."
-    if nothing_ms > 0:
+    if nothing_ms >= _SLOTS_FOUND_MS:
         yield Finding(f"waited for slots: nothing of it ran for {of_job(nothing_ms, job)}", nothing_ms, -1, advice)
     for place, vertex in enumerate(job.vertices):
         waited = vertex.parts_most.get("slot", 0)

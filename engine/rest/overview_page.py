@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from engine.gateways.job_queue import waiting_text
 from engine.gateways.messages import JobOverview
 from engine.gateways.task_executors import TaskExecutorList, TaskExecutorOverview
-from engine.insight.disk_watch import DISK_FREE, DISK_USED
+from engine.insight.disk_watch import DISK_COUNTED, DISK_FREE, DISK_LIMIT, DISK_USED
 from engine.rest.cluster_routes import overview_document
 from engine.rest.job_document import ENDED_JOB_STATES, duration_ms
 from engine.rest.job_progress import left_text, progress_of
@@ -228,18 +228,23 @@ def _worker(executor: TaskExecutorOverview, used: Mapping[str, float], snapshot:
 
 
 def _free_disk(used: Mapping[str, float]) -> object:
-    """Return the free bytes of the fullest of a process's disks."""
+    """Return the free bytes of the fullest of a process's disks, or of its limits."""
     shares: list[tuple[float, float, str]] = []
     for name, free in used.items():
         folder = name.removeprefix(DISK_FREE)
         if folder != name:
             size = free + used.get(f"{DISK_USED}{folder}", 0.0)
             shares.append((free / size if size else 0.0, free, folder))
+        folder = name.removeprefix(DISK_LIMIT)
+        if folder != name:
+            left = free - used.get(f"{DISK_COUNTED}{folder}", 0.0)
+            shares.append((left / free, left, f"limit of {folder}"))
     if not shares:
         return ""
     share, free, folder = min(shares)
     kind = {"class_": "bad"} if share < 0.1 else {}
-    return tag("span", f"{size_text(free)} ({int(share * 100)} %)", title=folder, **kind)
+    of_limit = " of limit" if folder.startswith("limit of ") else ""
+    return tag("span", f"{size_text(free)} ({int(share * 100)} %){of_limit}", title=folder, **kind)
 
 
 def _managers(snapshot: Snapshot) -> Html:

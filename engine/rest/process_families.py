@@ -17,7 +17,7 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from engine.insight.disk_watch import DISK_FREE, DISK_USED
+from engine.insight.disk_watch import DISK_COUNTED, DISK_FREE, DISK_LIMIT, DISK_USED
 from engine.insight.loop_lag import LOOP_LAG
 from engine.insight.process_metrics import REFUSED
 
@@ -56,6 +56,8 @@ PROCESS_ROWS = (
     Row("drey_process_event_loop_lag_seconds", LOOP_LAG, "Longest delay of the event loop in the last half minute."),
     Row("drey_process_disk_free_bytes", DISK_FREE, "Free bytes of the disk of a folder.", label="folder"),
     Row("drey_process_disk_used_bytes", DISK_USED, "Used bytes of the disk of a folder.", label="folder"),
+    Row("drey_process_disk_limit_bytes", DISK_LIMIT, "Bytes that a process may take of a folder.", label="folder"),
+    Row("drey_process_disk_limit_used_bytes", DISK_COUNTED, "Bytes that it takes of the limit.", label="folder"),
     Row("drey_process_managed_memory_used_bytes", "Status.Memory.Managed.Used", "Managed memory in use."),
     Row("drey_process_managed_memory_bytes", "Status.Memory.Managed.Total", "Managed memory of the process."),
     Row("drey_process_network_memory_used_bytes", "Status.Memory.Network.Used", "Network buffers in use."),

@@ -50,7 +50,7 @@ _OF_PAIRS: Final = (
 #: functions of numbers and times; others read files
 _SERIES: Final = ("range", "generate_series")
 #: endings of files that a name without quotes may have
-_ENDINGS: Final = frozenset(["parquet", "csv", "json", "jsonl", "ndjson", "arrow", "orc", "avro", "feather"])
+_ENDINGS: Final = frozenset(["parquet", "csv", "json", "jsonl", "ndjson", "arrow", "orc", "avro", "feather", "xlsx"])
 
 
 def frame_of(node: exp.Select, context: Context) -> Frame:

@@ -9,7 +9,7 @@ Held by: tests/sql/test_function_calls.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ from engine.sql_values.constants import is_null
 from engine.sql_values.function_handlers import Handler, Known, cast_to, own, part, text_of
 from engine.sql_values.list_functions import LIST_FUNCTIONS
 from engine.sql_values.operators import is_text
+
+if TYPE_CHECKING:
+    from engine.choices import TextEncoding
 
 
 def _known_elements(values: Expr) -> Expr:
@@ -92,7 +95,7 @@ def flattened(known: Known, _name: str, given: list[Expr]) -> Expr:
     return given[0].list.flatten()
 
 
-def encoded(encoding: str) -> Handler:
+def encoded(encoding: TextEncoding) -> Handler:
     """Return a text or bytes as digits."""
 
     def call(known: Known, _name: str, given: list[Expr]) -> Expr:
@@ -107,7 +110,7 @@ def encoded(encoding: str) -> Handler:
     return call
 
 
-def decoded(encoding: str) -> Handler:
+def decoded(encoding: TextEncoding) -> Handler:
     """Return the bytes that digits stand for."""
     return lambda known, _name, given: text_of(known, given[0]).str.decode(encoding)
 

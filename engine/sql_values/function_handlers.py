@@ -192,7 +192,8 @@ def to_date(known: Known, _name: str, given: list[Expr]) -> Expr:
 
 def normalized(given: Sequence[Expr]) -> Expr:
     """Return a text in a normal form."""
-    return given[0].str.normalize(str(constant_of(given[1], "the form of normalize()")) if len(given) > 1 else "NFC")
+    form = str(constant_of(given[1], "the form of normalize()")) if len(given) > 1 else "NFC"
+    return given[0].call("str_normalize", form=form)
 
 
 def byte_length(known: Known, _name: str, given: list[Expr]) -> Expr:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ from engine.column_expressions.row_functions import coalesce
 from engine.errors import NotYetSupportedError
 from engine.sql_values.arguments import Arguments, as_option, constant_of, value_of
 from engine.sql_values.spans import unit_named
+
+if TYPE_CHECKING:
+    from engine.choices import DiffUnit, TimeUnit
 
 _MOMENT: Final = pa.timestamp("us")
 _QUOTED_NAMES: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -34,8 +37,8 @@ class OwnFunction(NamedTuple):
     call: Callable[[Arguments], Expr]
 
 
-def _unit(argument: Expr, what: str) -> str:
-    return unit_named(str(constant_of(argument, what)))
+def _unit(argument: Expr, what: str) -> DiffUnit:
+    return cast("DiffUnit", unit_named(str(constant_of(argument, what))))
 
 
 def _date_diff(arguments: Arguments) -> Expr:
@@ -47,32 +50,32 @@ def _date_diff(arguments: Arguments) -> Expr:
         return after.dt.truncate("day").dt.diff(before.dt.truncate("day"), "weeks")
     if unit == "microsecond":
         return after.dt.diff(before, "microseconds")
-    return after.dt.truncate(unit).dt.diff(before.dt.truncate(unit), f"{unit}s")
+    return after.dt.truncate(unit).dt.diff(before.dt.truncate(unit), unit)
 
 
 def _date_sub(arguments: Arguments) -> Expr:
     """Return the number of whole units between two timestamps, the end of a short month as that of a long one."""
     unit, begin, end = _unit(arguments[0], "the unit of date_sub"), *arguments[1:]
     if unit not in ("year", "quarter", "month"):
-        return end.dt.diff(begin, f"{unit}s")
+        return end.dt.diff(begin, unit)
     early, late = when(begin > end).then(end).otherwise(begin), when(begin > end).then(begin).otherwise(end)
     ahead = early.dt.day() - late.dt.day()
     is_at_end = (late.dt.day() == late.dt.last_day().dt.day()) & (ahead > 0)
     moved = when(is_at_end).then(early - (ahead * 86_400 * 10**6).cast(pa.duration("us"))).otherwise(early)
-    count = late.dt.diff(moved, f"{unit}s")
+    count = late.dt.diff(moved, unit)
     return when(begin > end).then(-count).otherwise(count)
 
 
 def _timestamp_diff(arguments: Arguments) -> Expr:
     """Return the number of whole units between two timestamps, days of months by their numbers."""
-    return arguments[2].dt.diff(arguments[1], f"{_unit(arguments[0], 'the unit of timestampdiff')}s")
+    return arguments[2].dt.diff(arguments[1], _unit(arguments[0], "the unit of timestampdiff"))
 
 
 def _of_moment(name: str) -> Callable[[Arguments], Expr]:
     return lambda arguments: getattr(arguments[0].dt, name)()
 
 
-def _epoch(unit: str) -> Callable[[Arguments], Expr]:
+def _epoch(unit: TimeUnit) -> Callable[[Arguments], Expr]:
     return lambda arguments: arguments[0].dt.epoch(unit)
 
 

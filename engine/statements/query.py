@@ -59,7 +59,10 @@ _ENDINGS: Final = {
     "ipc": (".arrow", ".arrows", ".feather", ".ipc"),
     "orc": (".orc",),
     "avro": (".avro",),
+    "excel": (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
 }
+#: endings of files that say nothing of columns
+_UNCLEAR: Final = (".txt", ".tsv", ".tab", ".dat", ".log")
 
 
 def query_data_set(
@@ -280,5 +283,10 @@ def read_table(environment: Environment, path: str) -> DataSet:
         file_format = format_at(path)
     if file_format == "csv":
         return environment.read_csv(path, header=True)
+    if plain_ending(path) in _UNCLEAR:
+        raise PlanError(
+            f"sql: FROM {path!r}: the ending does not say the format; write read_csv({path!r}, delimiter = '...'),"
+            f" read_fwf or read_text({path!r})"
+        )
     read: Callable[[str], DataSet] = getattr(environment, f"read_{file_format}")
     return read(path)

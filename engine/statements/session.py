@@ -35,6 +35,7 @@ from engine.storage.store_client import use_store_settings
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
+    from engine.choices import SqlDialect
     from engine.client.job_result import JobResult
 
 #: values of parameters: of $1 and so on, or by name
@@ -58,7 +59,7 @@ _NUMBERS: Final = ("compression_level", "target_file_size")
 class StatementSession:
     """Statements one after the other over the same names. ``dialect``: of the queries, None: ours."""
 
-    def __init__(self, environment: Environment, dialect: str | None = None) -> None:
+    def __init__(self, environment: Environment, dialect: SqlDialect | None = None) -> None:
         self.environment = environment
         self.dialect = dialect
         self._stored_count = 0

@@ -180,6 +180,11 @@ def explained(name: str, text: str, family: str) -> Explained:
     notes += [status[1].strip()] if not notes and status is not None else []
     if family == "http":  # it has neither settings nor credentials
         advice = _KEYS["http"] if number == errno.EACCES else advice if "{" not in advice else "look at the URL"
+        if cause is _LACKING:
+            what, advice = (
+                "the web server does not answer requests for parts of a file",
+                "download it, and read the copy",
+            )
     settings = "" if family == "http" else f", storage.{family}.endpoint, and credentials"
     advice = advice.format(keys=_KEYS[family], family=family, settings=settings)
     said_all = f"{what} ({', '.join(notes)})" if notes else what

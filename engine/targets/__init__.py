@@ -10,7 +10,10 @@ spark_stages.py     what Spark says of a job's stages, for its result
 spark.py            Spark: the plan as DataFrames (``engine.dataframes``)
 
 Importing this package registers the executors, what reads SQL and what makes DataFrames of Spark with the API, which
-lies below and knows none.
+lies below and knows none. Each of them is loaded when it is first used: a program that only declares data sets has
+loaded neither the optimizer nor a cluster.
+
+Held by: tests/api/test_import.py
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from engine.api.executor import Executor, register_executor
 from engine.api.query_language import register_query_reader
 from engine.api.spark_frames import register_frame_maker
 from engine.api.spoken_texts import register_expression_reader
-from engine.targets.local import LocalExecutor, explain_instead_of_running
+from engine.memory.heap import import_quickly
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
     from engine.graph.expression import Expression
     from engine.lowering.logical_node import LogicalNode
 
-__all__ = ["LocalExecutor", "explain_instead_of_running"]
+
+def _local_executor() -> Executor:
+    executor: Executor = import_quickly("engine.targets.local").LocalExecutor()
+    return executor
 
 
 def _cluster_executor() -> Executor:
@@ -66,6 +72,6 @@ def _frame(environment: Runner, node: LogicalNode, spark: Any) -> Any:
 register_query_reader(_read_query)
 register_expression_reader(_read_expression)
 register_frame_maker(_frame)
-register_executor("local", LocalExecutor)
+register_executor("local", _local_executor)
 register_executor("cluster", _cluster_executor)
 register_executor("spark", _spark_executor)

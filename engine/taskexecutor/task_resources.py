@@ -27,6 +27,7 @@ import threading
 import weakref
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,6 +37,7 @@ import pyarrow as pa
 from engine.clock import Clock
 from engine.closing import close_all
 from engine.config.loader import Configuration
+from engine.config.options import FOLDER_LIMIT
 from engine.exchange.buffer_pool import NetworkBufferPool
 from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.partition_folders import PartitionFolders
@@ -45,6 +47,7 @@ from engine.functions.worker_user import configured_worker_user
 from engine.gateways.memory_use import MemoryInUse
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.insight.disk_watch import DISK_COUNTED, DISK_LIMIT
 from engine.iomanager.disk_use import disk_bytes
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import spill_directories
@@ -107,7 +110,9 @@ class ProcessResources:
         memory_manager = MemoryManager(self.sizes.managed_bytes + self.sizes.spare_bytes, self.sizes.page_bytes)
         with _managers_lock:
             _managers[memory_manager] = os.getpid()
-        io_manager = IOManager(spill_directories(configuration), memory_manager=memory_manager)
+        io_manager = IOManager(
+            spill_directories(configuration), limit_bytes=configuration.get(FOLDER_LIMIT), memory_manager=memory_manager
+        )
         partition_manager = ResultPartitionManager()
         segments, plane = self.sizes.network_segments_min, None
         if data_plane is not None:
@@ -122,7 +127,7 @@ class ProcessResources:
             clock=clock,
             memory_manager=memory_manager,
             io_manager=io_manager,
-            partition_folders=PartitionFolders(io_manager.folders, io_manager.ensure_folders),
+            partition_folders=PartitionFolders(io_manager.folders, io_manager.ensure_folders, io_manager.limits),
             network_pool=NetworkBufferPool(segments, self.sizes.page_bytes),
             partition_manager=partition_manager,
             output_flusher=OutputFlusher(),
@@ -214,6 +219,12 @@ class ProcessResources:
             "Status.Memory.Network.Total": float(network.segment_count * network.segment_size),
             "Status.Memory.Arrow.Used": float(pa.total_allocated_bytes()),
             "Status.Spill.Held": float(services.io_manager.spilled_bytes),
+            **{
+                f"{name}{Path(limit.folder).parent}": float(value)
+                for limit in services.io_manager.limits
+                if limit.size_bytes
+                for name, value in ((DISK_LIMIT, limit.size_bytes), (DISK_COUNTED, limit.used_bytes))
+            },
         }
 
     def close(self) -> None:

@@ -46,6 +46,19 @@ NOT_FOR_TEN_ROWS = (
     "engine.window",
 )
 
+#: loaded when a plan runs; a program that declares data sets, or asks for help, does not wait for them
+NOT_FOR_A_PLAN = (
+    "asyncio",
+    "engine.dispatcher",
+    "engine.jobmaster",
+    "engine.minicluster",
+    "engine.operators",
+    "engine.targets.local",
+    "engine.taskexecutor",
+    "psutil",
+    "ssl",
+)
+
 _JOB = """
 import datetime
 import decimal
@@ -97,6 +110,18 @@ print(*[name for name in sys.argv[1:] if name in sys.modules])
     assert run(program, *NOT_FOR_TEN_ROWS) == []
 
 
+def test_a_program_that_declares_data_sets_loads_nothing_that_runs_them():
+    program = """
+import sys, pyarrow
+from drey import Environment, col, count
+with Environment() as env:
+    rows = env.from_rows([(1,)], schema=pyarrow.schema([("key", pyarrow.int64())])).filter(col("key") > 0)
+    assert rows.group_by("key").agg(rows=count()).columns == ["key", "rows"]
+print(*[name for name in sys.argv[1:] if name in sys.modules])
+"""
+    assert run(program, *NOT_FOR_A_PLAN) == []
+
+
 def test_the_tasks_of_a_job_find_their_operators_loaded(source, tmp_path):
     program = _JOB.replace(
         "import sys\n",
@@ -114,7 +139,7 @@ sys.meta_path.insert(0, Finder())
 
 def test_the_modules_that_are_not_for_a_small_job_exist():
     program = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
-    assert run(program, *NOT_FOR_A_SMALL_JOB, *NOT_FOR_TEN_ROWS) == []
+    assert run(program, *NOT_FOR_A_SMALL_JOB, *NOT_FOR_TEN_ROWS, *NOT_FOR_A_PLAN) == []
 
 
 def test_a_library_that_is_imported_behind_the_engine_ends_without_complaints():

@@ -7,7 +7,8 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from engine import EngineError, Environment, col, lit
+import engine
+from engine import EngineError, Environment, col, count, element, greatest, hash64, least, lit, udf, when
 
 NUMBERS = pa.schema([("a", pa.int64())])
 
@@ -37,6 +38,9 @@ NUMBERS = pa.schema([("a", pa.int64())])
         lambda env, folder: env.read_parquet(folder / "missing"),
         lambda env, folder: Environment(config={"parallelism.default": "many"}),
         lambda env, folder: env.from_rows([(1,)], NUMBERS).map(partial(print, file=sys.stdout.buffer), NUMBERS),
+        lambda env, folder: env.from_dict({"a": [1, 2], "b": [1]}),
+        lambda env, folder: env.from_dict({"a": [1, "x"]}),
+        lambda env, folder: env.from_rows([(1,)], NUMBERS).describe(["a"]),
     ],
 )
 def test_the_first_and_only_error_that_is_shown_is_ours(env, tmp_path, mistake):
@@ -48,3 +52,59 @@ def test_the_first_and_only_error_that_is_shown_is_ours(env, tmp_path, mistake):
     assert shown.startswith("Traceback (most recent call last):")
     assert shown.count("Traceback (most recent call last):") == 1
     assert str(error.value).partition("\n")[0]
+
+
+class Rich:
+    def open(self, context):
+        self.known = context
+
+    def __call__(self, row):
+        return row
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda one: hash64("a"), r"hash64\('a'\): a text is a constant here.*col\('a'\) for the column"),
+        (lambda one: least("a", "b"), "a text is a constant here"),
+        (lambda one: greatest("a", "b"), "a text is a constant here"),
+        (lambda one: udf(int)(len)("a"), "a text is a constant here"),
+        (lambda one: one.map(Rich, NUMBERS), r"Rich is a class; pass an instance, Rich\(\)"),
+        (lambda one: col(["a", "b"]), r"write col\('a', 'b'\)"),
+        (
+            lambda one: one.select(col("a").replace({1: "one"})),
+            "the new values are string, .* is int64; make them alike",
+        ),
+        (lambda one: one.describe([25]), "describe: q=25 is no share"),
+        (lambda one: one.merge_sorted(one.rename(a="b"), "a"), "merge_sorted: data set 2 has no a"),
+        (lambda one: one.select(col("a").cast(pa.timestamp("us", "Foo/Bar"))), "there is no time zone 'Foo/Bar'"),
+        (lambda one: one.select(when(col("a") > 1)), r"write when\(condition\).then\(value\)"),
+        (lambda one: one.select(element() + 1), "stands in functions of lists"),
+        (lambda one: one.select(count().over(order_by="a", range=("", 0))), "'' is no"),
+    ],
+)
+def test_a_mistake_is_said_in_the_words_of_the_call(env, mistake, said):
+    with pytest.raises(EngineError, match=said):
+        mistake(env.from_rows([(1,)], NUMBERS))
+
+
+def test_a_constant_text_is_a_constant(env):
+    shown = env.from_rows([(1,)], NUMBERS).select(h=hash64(lit("a")), g=greatest(lit("a"), "b"))
+    assert shown.schema.types == [pa.int64(), pa.string()]
+
+
+def test_names_of_other_libraries_are_known():
+    with pytest.raises(AttributeError, match="module 'drey' has no attribute 'mean'; write avg"):
+        engine.mean  # noqa: B018 - the name is what is asked for
+    with pytest.raises(AttributeError, match="'sum'; write sum_"):
+        engine.sum  # noqa: B018 - the name is what is asked for
+    assert "Any" not in dir(engine) and "selectors" in dir(engine)
+
+
+def test_groups_without_aggregates_say_what_to_write(env):
+    data = env.from_rows([(1,)], NUMBERS)
+    with pytest.raises(AttributeError, match=r"write agg\(n=count\(\)\).filter"):
+        data.group_by("a").filter(count() > 1)
+    for groups in (data.group_by_dynamic("a", 10), data.rolling("a", 10)):
+        with pytest.raises(AttributeError, match=r"write agg\(name=...\) first"):
+            groups.to_arrow()

@@ -142,10 +142,10 @@ class ChaosCluster:
         assert not check or done.returncode == 0, f"{words}: {done.stdout}\n{done.stderr}\n{self.log_tails()}"
         return done
 
-    def submit(self, script, *arguments, options=()):
-        """Start ``flink-run job submit`` and return it at work."""
+    def submit(self, script, *arguments, options=(), folder=None):
+        """Start ``flink-run job submit``, in a folder, and return it at work."""
         command = [sys.executable, "-m", "engine.cli.main", "job", "submit", "-t", "cluster", *options, str(script)]
-        return Job([*command, *map(str, arguments)], self.environment, self.folder)
+        return Job([*command, *map(str, arguments)], self.environment, folder or self.folder)
 
     def run(self, *words):
         """Run ``flink-run`` to its end."""

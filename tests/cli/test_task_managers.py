@@ -50,6 +50,14 @@ def test_the_list_has_slots_tasks_memory_disk_version_and_state(capsys):
     assert "\x1b" not in first, "what a host says of itself moves no cursor"
 
 
+def test_the_list_has_the_limit_where_there_is_one(capsys, monkeypatch):
+    for folder in "ab":
+        monkeypatch.setitem(METRICS, f"Status.Disk.Limit./{folder}", 10_000_000)
+        monkeypatch.setitem(METRICS, f"Status.Disk.Counted./{folder}", 1_500_000)
+    assert list_task_managers(options(), Client()) == 0
+    assert "  3.0 MB of 20.0 MB  " in capsys.readouterr().out.splitlines()[1]
+
+
 def test_an_id_is_as_long_as_it_must_be(capsys):
     client = Client()
     with pytest.raises(ConfigurationError, match="2 ids begin with it"):

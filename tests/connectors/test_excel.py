@@ -124,6 +124,46 @@ def test_what_excel_does_not_keep_fails(tmp_path, column, said):
     assert not list(tmp_path.iterdir())
 
 
+def test_empty_rows_above_a_table_and_numbers_as_names(tmp_path):
+    rows = [[None], [None], [None, 2019, 2.5, True, dt.date(2024, 1, 1)], [None, 1], [None], [None, 3, 4, "x"]]
+    book(tmp_path / "a.xlsx", rows)
+    names = ["2019", "2.5", "true", "2024-01-01"]
+    with Environment() as env:
+        found = env.read_excel(tmp_path / "a.xlsx")
+        assert found.schema.names == names
+        assert found.to_arrow()["2019"].to_pylist() == [1, None, 3]
+        for skip_rows in (1, 2):
+            assert env.read_excel(tmp_path / "a.xlsx", skip_rows=skip_rows).to_dicts() == found.to_dicts()
+        schema = pa.schema([(name, pa.int64()) for name in names])
+        with pytest.raises(DataError, match=r"cell D6 \(true\): 'x' is not int64"):
+            env.read_excel(tmp_path / "a.xlsx", schema=schema).collect()
+
+
+def test_without_a_header_a_schema_names_columns_by_position(tmp_path):
+    book(tmp_path / "a.xlsx", [["a", 1], ["b", 2]])
+    schema = pa.schema([("k", pa.string()), ("n", pa.float64())])
+    with Environment() as env:
+        found = env.read_excel(tmp_path / "a.xlsx", schema=schema, header=False)
+        assert found.select("n").to_dict() == {"n": [1.0, 2.0]}
+        assert found.to_dicts() == [{"k": "a", "n": 1.0}, {"k": "b", "n": 2.0}]
+        with pytest.raises(SchemaError, match="has 2 columns, and schema= 1; without a header each column needs"):
+            env.read_excel(tmp_path / "a.xlsx", schema=schema.remove(0), header=False)
+
+
+def test_numbers_keep_all_digits(tmp_path):
+    values = [0.1 + 0.2, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 1e22, 123456789.123456789]
+    exact = [Decimal("0.1234567890123456"), Decimal("-12345678901234.56"), *[None] * 5]
+    table = pa.table({"x": values, "m": pa.array(exact, pa.decimal128(38, 16))})
+    with Environment() as env:
+        env.from_arrow(table).write_excel(tmp_path / "a.xlsx")
+        env.execute()
+        assert env.read_excel(tmp_path / "a.xlsx", schema=table.schema).to_arrow().equals(table)
+        with pytest.raises(
+            ConfigurationError, match=r"a\.xls'\): programs know the file by its ending; name it \.xlsx"
+        ):
+            env.from_arrow(table).write_excel(tmp_path / "a.xls")
+
+
 def test_mistakes_say_what_to_do(tmp_path, monkeypatch):
     book(tmp_path / "a.xlsx", [["k"], ["a"]])
     (tmp_path / "b.xlsx").write_bytes(b"no")

@@ -133,7 +133,7 @@ def test_types_that_json_has_not_come_from_texts_and_numbers(tmp_path):
         (b'{"id": 1 2}', "Missing a comma"),
         (b"[1]", "changed from object to array"),
         (b" null", "null is no object"),
-        (b'{"name": "\xff"}', "UTF8"),
+        (b'{"name": "\xff"}', "bytes that are not UTF-8; iconv -f cp1252 -t UTF-8 FILE > NEW converts the file"),
         (b'{"id": 99999999999999999999}', "couldn't parse:99999999999999999999"),
     ],
 )
@@ -143,6 +143,18 @@ def test_a_malformed_line_is_named_by_file_and_line(tmp_path, line, reason, bloc
     spec, _, _ = json_source(path, SCHEMA)
     with pytest.raises(DataError, match=rf"file {path}, line 72: .*{reason}"):
         rows_of(spec, block_bytes=block_bytes)
+
+
+@pytest.mark.parametrize("wrap", [lambda kind: kind, pa.list_, lambda kind: pa.struct([("a", kind)])])
+@pytest.mark.parametrize("number", ["1234.5", '"1234.5"', "12345"])
+def test_a_decimal_with_more_digits_than_its_type_has_is_malformed(tmp_path, wrap, number):
+    schema = pa.schema([("id", wrap(pa.decimal128(5, 2)))])
+    form = {pa.ListType: "[{}]", pa.StructType: '{{"a": {}}}'}.get(type(schema.field(0).type), "{}")
+    path = tmp_path / "a.json"
+    path.write_text("".join(f'{{"id": {form.format(each)}}}\n' for each in ("999.99", number)))
+    spec, _, _ = json_source(path, schema)
+    with pytest.raises(DataError, match=r"line 2: .*precision"):
+        rows_of(spec)
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, pa.schema([("id", pa.decimal128(5))])], ids=["native", "by Arrow"])

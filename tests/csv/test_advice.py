@@ -1,5 +1,6 @@
 """What a beginner forgets when a CSV file is read is told, and what would be lost is not lost."""
 
+import re
 import warnings
 
 import pyarrow as pa
@@ -158,3 +159,24 @@ def test_numbers_stay_numbers(tmp_path):
     path = write(tmp_path, "0,0.5,-1,1e3,9223372036854775807\n-0,0.05,10,0e0,0\n")
     types = [pa.int64(), pa.float64(), pa.int64(), pa.float64(), pa.int64()]
     assert csv_source(path)[2].types == types
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            {"null_values": "NA"},
+            r"n would be int64, but an empty field is none of its nulls; pass null_values=\['', 'NA'\]",
+        ),
+        ({"null_values": {"n": "NA"}}, "n would be int64, but an empty field"),
+        ({"null_values": ["NA", ""]}, ""),
+        ({"null_values": {"t": "NA", "n": ["NA", ""]}}, ""),
+        ({"null_values": "NA", "infer_rows": 0}, ""),
+    ],
+)
+def test_numbers_that_are_text_because_of_empty_fields_are_told(tmp_path, options, told):
+    (tmp_path / "a.csv").write_text("n,t\n1,x\n,\nNA,y\n")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        csv_source(str(tmp_path / "a.csv"), options=CsvOptions(header=True, **options))
+    assert [re.search(told, str(each.message)) is not None for each in found] == ([True] if told else [])

@@ -152,6 +152,15 @@ def test_nothing_at_the_end_of_a_file_without_line_end_is_null(tmp_path, kind):
         read(write(tmp_path, '1.5,"x","y,', "open.csv"), schema)
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_decimal_with_more_digits_than_its_type_has_is_malformed(tmp_path, columns):
+    schema = pa.schema([(name, pa.decimal128(5, 2)) for name in "ab"[:columns]])
+    good, bad = ("999.99,1e2\n", "1,1234.5\n") if columns == 2 else ("1e2\n", "1234.5\n")
+    assert read(write(tmp_path, good), schema)[0][0][-1] == 100
+    with pytest.raises(DataError, match=rf"line 2, column {columns} .*: '1234\.5' is not decimal128\(5, 2\)"):
+        read(write(tmp_path, good + bad, "bad.csv"), schema)
+
+
 def test_other_delimiters_and_no_quotes(tmp_path):
     assert read(write(tmp_path, "a|'x|y'\n"), TWO, delimiter="|", quote="'")[0] == [("a", "x|y")]
     assert read(write(tmp_path, 'a\t"b\n', "t.tsv"), TWO, delimiter="\t", quote="")[0] == [("a", '"b')]

@@ -20,8 +20,11 @@ from engine.errors import ConfigurationError, DataError
 from engine.graph.source_spec import SinkSpec
 
 TEXTS = st.text(alphabet='ab,;"\n\r éNUL-', max_size=20)
-ROWS = st.lists(st.tuples(st.none() | TEXTS, st.none() | st.floats(allow_nan=False), st.none() | st.booleans()))
-SCHEMA = pa.schema([("a", pa.string()), ("x", pa.float64()), ("b", pa.bool_())])
+INTEGERS = st.none() | st.integers(-2, 2)
+ROWS = st.lists(
+    st.tuples(st.none() | TEXTS, st.none() | st.floats(allow_nan=False), st.none() | st.booleans(), INTEGERS)
+)
+SCHEMA = pa.schema([("a", pa.string()), ("x", pa.float64()), ("b", pa.bool_()), ("n", pa.int64())])
 
 
 def written(folder, table, delimiter=",", header=False, **options):
@@ -39,7 +42,11 @@ def read(path, schema, **options):
     return pa.Table.from_batches(CsvReader(spec, spec.splits), schema)
 
 
-@given(ROWS, st.sampled_from(["minimal", "all", "non_numeric"]), st.sampled_from(["", "NULL", "-", "N/A"]))
+@given(
+    ROWS,
+    st.sampled_from(["minimal", "all", "non_numeric"]),
+    st.sampled_from(["", "NULL", "-", "N/A", "0", "-1", "1,5"]),
+)
 def test_values_read_back_whatever_is_quoted_and_however_a_null_is_written(tmp_path_factory, rows, quoting, null_text):
     folder = tmp_path_factory.mktemp("style")
     table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
@@ -50,7 +57,7 @@ def test_values_read_back_whatever_is_quoted_and_however_a_null_is_written(tmp_p
 
 @given(ROWS.filter(len), st.sampled_from([(csv.QUOTE_ALL, "all"), (csv.QUOTE_NONNUMERIC, "non_numeric")]))
 def test_quotes_are_where_pythons_csv_has_them(tmp_path_factory, rows, quoting):
-    kept = [(text or "", 0.0 if x is None else float(round(x % 1000, 2)), "t") for text, x, _ in rows]
+    kept = [(text or "", 0.0 if x is None else float(round(x % 1000, 2)), "t") for text, x, _, _ in rows]
     schema = pa.schema([("a", pa.string()), ("x", pa.float64()), ("c", pa.string())])
     table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in kept], schema)
     expected = io.StringIO(newline="")

@@ -3,7 +3,9 @@
     python -m tests.docs.screenshots [FOLDER]        make screenshots: writes docs/pages/operating/pictures
 
     skew, slow function, spilling     jobs of tests.bench.causes, embedded: their pages
+    plan, job                         the tutorial: the page that its fifth part writes, its program on a cluster
     overview, flame graph             a cluster of two TaskManagers with a job at work
+    history                           the history server, once that cluster is stopped
 
 A picture is what a person sees first: no longer than a screen or two. What is on it is read from the page as well, so
 that a test need not compare bytes.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -23,12 +26,14 @@ from typing import NamedTuple
 from engine.profile.profile_page import profile_page
 from tests.bench.causes import JOBS, Place
 from tests.chaos.cluster import ChaosCluster
+from tests.docs.pages import FOLDER, blocks_of
+from tests.ha.quorum import free_port
 from tests.rest.browser import Page, browser_page
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pages" / "operating" / "pictures"
+PICTURES = FOLDER / "operating" / "pictures"
 #: jobs whose pages are shown, by the name of the picture, with the height that is shown
 CAUSES = {"skewed-key": ("skew", 940), "slow-function": ("slow function", 680), "spilled-rows": ("spilling", 1080)}
-NAMES = (*CAUSES, "overview", "flame-graph")
+NAMES = (*CAUSES, "rentals-plan", "overview", "flame-graph", "rentals-job", "history")
 BYTES_MAX = 60 << 10
 _WIDTH, _QUALITY = 1100, 45
 _SCRIPT = """
@@ -76,24 +81,58 @@ async def picture(page: Page, address: str, path: Path, height: int) -> Seen:
     return Seen(headings, text, await page.value("document.querySelectorAll('svg[role]').length"))
 
 
-async def _of_files(files: dict[str, tuple[Path, int]], folder: Path) -> dict[str, Seen]:
+def _tutorial(folder: Path) -> tuple[Path, Path]:
+    """Write the files of the tutorial, run its first parts and return the page they write, and its program."""
+    data, *parts, program = blocks_of((FOLDER / "tutorial.md").read_text(encoding="utf-8"), "python")
+    folder.mkdir()
+    for name, blocks in {"make_data.py": [data], "parts.py": parts, "rentals.py": [program]}.items():
+        (folder / name).write_text("\n".join(block.code for block in blocks), encoding="utf-8")
+    for name in ("make_data.py", "parts.py"):
+        subprocess.run([sys.executable, name], cwd=folder, check=True, capture_output=True)
+    return folder / "plan.html", folder / "rentals.py"
+
+
+async def _of_addresses(addresses: dict[str, tuple[str, int]], folder: Path) -> dict[str, Seen]:
     async with browser_page() as page:
         return {
-            name: await picture(page, path.as_uri(), folder / f"{name}.webp", height)
-            for name, (path, height) in files.items()
+            name: await picture(page, address, folder / f"{name}.webp", height)
+            for name, (address, height) in addresses.items()
         }
 
 
-async def _of_cluster(cluster: ChaosCluster, folder: Path) -> dict[str, Seen]:
+def _of_cluster(cluster: ChaosCluster, rentals: Path, folder: Path) -> dict[str, Seen]:
+    """Run jobs, one of them the tutorial's, and return what is on the pages while the last one is at work."""
+    scripts = {word: cluster.folder / f"{word}.py" for word in ("nightly_risk", "risk_of_today")}
+    for script in scripts.values():
+        script.write_text(_SCRIPT, encoding="utf-8")
+    tutorial = cluster.submit(rentals, "hours", folder=rentals.parent)
+    assert tutorial.wait() == 0, tutorial.stderr
+    first = cluster.submit(scripts["nightly_risk"], "1")
+    assert first.wait() == 0, first.stderr
+    job = cluster.submit(scripts["risk_of_today"], "4000")
+    cluster.await_state(job.job_id(), "RUNNING")
     at = f"http://localhost:{cluster.port}"
     manager = cluster.get("/taskmanagers")["taskmanagers"][0]["id"]
-    async with browser_page() as page:
-        return {
-            "overview": await picture(page, at, folder / "overview.webp", 720),
-            "flame-graph": await picture(
-                page, f"{at}/taskmanagers/{manager}/flame-graph?seconds=2", folder / "flame-graph.webp", 580
-            ),
-        }
+    pages = {
+        "overview": (at, 720),
+        "flame-graph": (f"{at}/taskmanagers/{manager}/flame-graph?seconds=2", 580),
+        "rentals-job": (f"{at}/jobs/{tutorial.job_id()}/page", 760),
+    }
+    seen = asyncio.run(_of_addresses(pages, folder))
+    cluster.run("job", "cancel", job.job_id())
+    job.wait()
+    return seen
+
+
+def _of_history(cluster: ChaosCluster, folder: Path) -> dict[str, Seen]:
+    """Stop a cluster and return what the history server shows of its jobs."""
+    cluster.script("cluster", "stop")
+    port = free_port()
+    cluster.script("historyserver", "start", "-D", f"historyserver.web.port={port}")
+    try:
+        return asyncio.run(_of_addresses({"history": (f"http://localhost:{port}", 450)}, folder))
+    finally:
+        cluster.script("historyserver", "stop")
 
 
 def make_pictures(folder: Path, scale: float = 1.0) -> dict[str, Seen]:
@@ -103,20 +142,14 @@ def make_pictures(folder: Path, scale: float = 1.0) -> dict[str, Seen]:
         for picture_name, (job, height) in CAUSES.items():
             place = made / picture_name
             place.mkdir()
-            files[picture_name] = (place / "page.html", height)
-            files[picture_name][0].write_text(profile_page(JOBS[job](Place(place, scale))), encoding="utf-8")
-        seen = asyncio.run(_of_files(files, folder))
+            page = place / "page.html"
+            page.write_text(profile_page(JOBS[job](Place(place, scale))), encoding="utf-8")
+            files[picture_name] = (page.as_uri(), height)
+        plan, rentals = _tutorial(made / "tutorial")
+        seen = asyncio.run(_of_addresses({**files, "rentals-plan": (plan.as_uri(), 700)}, folder))
         with ChaosCluster(made / "cluster", 2, **{"heartbeat.timeout": "50 s"}) as cluster:
-            scripts = {word: made / f"{word}.py" for word in ("nightly_risk", "risk_of_today")}
-            for script in scripts.values():
-                script.write_text(_SCRIPT, encoding="utf-8")
-            first = cluster.submit(scripts["nightly_risk"], "1")
-            assert first.wait() == 0, first.stderr
-            job = cluster.submit(scripts["risk_of_today"], "4000")
-            cluster.await_state(job.job_id(), "RUNNING")
-            seen |= asyncio.run(_of_cluster(cluster, folder))
-            cluster.run("job", "cancel", job.job_id())
-            job.wait()
+            seen |= _of_cluster(cluster, rentals, folder)
+            seen |= _of_history(cluster, folder)
         return seen
 
 

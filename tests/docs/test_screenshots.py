@@ -43,6 +43,11 @@ def test_the_pictures_are_made_of_real_runs(tmp_path):
         assert begins in seen[name].text.split("duration")[0], seen[name].text[:500]
         assert seen[name].headings[1:5] == ["Plan", "Time", "Memory and spill", "Vertices"]
         assert seen[name].drawings == 3
+    for name in ("rentals-plan", "rentals-job"):
+        assert "trips.csv" in seen[name].text and "stations.csv" in seen[name].text
+        assert seen[name].headings[1:3] == ["Plan", "Time"]
+    assert seen["history"].headings == ["Drey: jobs that have ended", "Jobs"]
+    assert all(name in seen["history"].text for name in ("rentals", "nightly_risk", "CANCELED"))
     assert seen["overview"].headings == ["Drey", "Jobs", "TaskManagers", "JobManagers"]
     assert "risk_of_today" in seen["overview"].text and "FINISHED" in seen["overview"].text
     assert seen["flame-graph"].headings[1:] == ["On a processor", "Most time of their own"]

@@ -28,7 +28,7 @@ def test_replaced_values_are_those_of_a_dict(some, mapping):
     if all(one is None or one in mapping for one in some):
         assert values(X.replace_strict(mapping), x=column) == [mapping.get(one) for one in some]
     else:
-        with pytest.raises(DataError, match="it is none of the keys, and there is no default"):
+        with pytest.raises(DataError, match="has no such key, and no default"):
             values(X.replace_strict(mapping), x=column)
 
 
@@ -54,7 +54,10 @@ def test_the_type_is_that_of_the_new_values():
 
 @pytest.mark.parametrize(
     ("expression", "message"),
-    [(X.replace({"a": "b"}), "the keys are string"), (X.replace({1: "b"}), "no common type")],
+    [
+        (X.replace({"a": "b"}), "the keys are string"),
+        (X.replace({1: "b"}), "the new values are string, and what they stand beside is int"),
+    ],
 )
 def test_what_fits_not_is_said_before_anything_runs(expression, message):
     with pytest.raises(SchemaError, match=message):

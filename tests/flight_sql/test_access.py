@@ -6,7 +6,7 @@ import pyarrow.flight as flight
 import pytest
 
 from engine.clock import ManualClock
-from engine.flight_sql.access import Access, AccessOfCalls, Caller
+from engine.flight_sql.access import Access, AccessOfCalls, Caller, addresses_text
 from engine.rpc.principal import Role
 from engine.rpc.user_tokens import UserTokens, add_user, remove_user
 
@@ -103,3 +103,10 @@ def test_tokens_of_users_have_their_roles_and_their_sessions_end_with_them(tmp_p
     assert not access.caller_of(f"Bearer {read}").owner, "another token ends the sessions of the one before"
     remove_user(path, "bob")
     assert not access.caller_of(f"Bearer {tokens['bob']}").owner
+
+
+def test_a_refusal_has_the_addresses_that_it_may_be_from():
+    assert addresses_text([]) == "an unknown address"
+    assert addresses_text(["10.0.0.7", "10.0.0.7"]) == "10.0.0.7"
+    assert addresses_text(["b", "a"]) == "one of a, b"
+    assert addresses_text(list("fedcba")) == "one of a, b, c, d and 2 more"

@@ -1,21 +1,28 @@
 """Fifty connections as a tool of many users has: prepared statements, cancelled ones, slow and killed readers."""
 
+import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
+from urllib.parse import urlsplit
 
 import psutil
+import pyarrow as pa
 import pytest
 
+from tests.entrypoint.conftest import installation  # noqa: F401 - a fixture
 from tests.flight_sql.conftest import until
 from tests.flight_sql.test_processes import CLIENT
+from tests.flight_sql.test_service import SCRIPT
 
 pytest.importorskip("adbc_driver_flightsql")
 import adbc_driver_flightsql.dbapi as dbapi
 
 pytestmark = pytest.mark.processes
 
+ROOTS = "adbc.flight.sql.client_option.tls_root_certs"
 CONNECTIONS, ROUNDS, ROWS = 50, 3, 200_000
 SETTINGS = ["-D", "flight-sql.max-running=8", "-D", "flight-sql.max-waiting=200", "-D", "parallelism.default=1"]
 
@@ -60,15 +67,38 @@ def left(connection, _number):
         assert cursor.fetch_record_batch().read_next_batch().num_rows
 
 
-KINDS = (prepared, listed, wrong, slow, left)
+def cancelled(connection, number):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT a.n AS n FROM numbers a CROSS JOIN numbers b")
+        rows = cursor.fetch_record_batch()
+        assert rows.read_next_batch().num_rows
+        cursor.adbc_cancel()
+        with pytest.raises((dbapi.Error, pa.ArrowException, OSError)):
+            while True:
+                rows.read_next_batch()
+    prepared(connection, number)
 
 
-def run_round(uri, token):
+def broken(connection, number):
+    """Send what is no call, and end connections of TCP in the middle of one."""
+    place = urlsplit(connection.adbc_uri)
+    for sent in (b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", bytes(range(256)), b""):
+        with socket.create_connection((place.hostname, place.port), 10) as raw:
+            raw.sendall(sent)
+            if number % 2:
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST
+
+
+KINDS = (prepared, listed, wrong, slow, left, cancelled, broken)
+
+
+def run_round(uri, **options):
     failed = []
 
     def run(number):
         try:
-            with told(uri, username=f"user{number}", password=token) as connection:
+            with told(uri, username=f"user{number}", **options) as connection:
+                connection.adbc_uri = uri
                 KINDS[number % len(KINDS)](connection, number)
         except BaseException as error:
             failed.append((number, error))
@@ -86,24 +116,55 @@ def held(process):
     return process.num_fds(), process.num_threads(), len(process.children(recursive=True))
 
 
+@pytest.fixture
+def cluster(installation, conf):  # noqa: F811
+    """Start a cluster that speaks TLS; yield what a server for it is told, and its authority."""
+    folder = conf / "tls"
+    subprocess.run([str(SCRIPT), str(folder)], check=True, capture_output=True)
+    names = {"certificate": "cluster.pem", "key": "cluster.key", "ca": "ca.pem"}
+    settings = {"security.ssl.enabled": "true"}
+    settings |= {f"security.ssl.{name}": folder / file for name, file in names.items()}
+    installation.configure(**settings, **{"taskmanager.numberOfTaskSlots": 8})
+    assert installation.run("cluster", "start").returncode == 0
+    (conf / "cluster.secret").write_bytes((installation.conf / "cluster.secret").read_bytes())
+    (conf / "cluster.secret").chmod(0o600)
+    told = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
+    yield ["-t", "cluster", "-m", f"localhost:{installation.port}", *told], (folder / "ca.pem").read_text()
+    assert "RUNNING" not in installation.run("job", "list", command=(sys.executable, "-m", "engine.cli.main")).stdout
+    assert installation.run("cluster", "stop").returncode == 0
+
+
 @pytest.mark.timeout(600)
 def test_fifty_connections_leave_nothing_behind(serve, conf, tmp_path):
+    attacked(serve, conf, tmp_path, [], {})
+
+
+@pytest.mark.timeout(600)
+def test_fifty_connections_leave_nothing_behind_on_a_cluster_with_tls(serve, conf, tmp_path, cluster):
+    words, authority = cluster
+    attacked(serve, conf, tmp_path, words, {ROOTS: authority})
+
+
+def attacked(serve, conf, tmp_path, words, options):
     text = tmp_path / "first.sql"
     text.write_text(f"CREATE TABLE numbers AS SELECT unnest(range(0, {ROWS})) AS n")
-    server, uri = serve("-f", text, *SETTINGS)
+    server, uri = serve("-f", text, *SETTINGS, *words)
     token = (conf / "flight-sql.token").read_text().strip()
     for bad in ({}, {"username": "me", "password": token[:-1]}, {"username": "me", "password": ""}):
-        with pytest.raises(dbapi.Error, match=r"(?i)unauth"), told(uri, **bad) as one, one.cursor() as cursor:
+        with (
+            pytest.raises(dbapi.Error, match=r"(?i)unauth"),
+            told(uri, **bad, **options) as one,
+            one.cursor() as cursor,
+        ):
             cursor.execute("SELECT 1")
             cursor.fetchall()
     process = psutil.Process(server.pid)
-    run_round(uri, token)
+    options = {**options, "password": token}
+    run_round(uri, **options)
     before, memory = held(process), process.memory_info().rss
     for _ in range(ROUNDS - 1):
-        run_round(uri, token)
-    code = CLIENT.replace(
-        "sys.argv[1], autocommit", f"sys.argv[1], {{'username': 'k', 'password': {token!r}}}, autocommit"
-    )
+        run_round(uri, **options)
+    code = CLIENT.replace("sys.argv[1], autocommit", f"sys.argv[1], {{'username': 'k', **{options!r}}}, autocommit")
     query = "SELECT a.n AS n FROM numbers a CROSS JOIN numbers b"
     killed = subprocess.Popen([sys.executable, "-c", code, uri, query], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert int(killed.stdout.readline()) > 0
@@ -111,5 +172,5 @@ def test_fifty_connections_leave_nothing_behind(serve, conf, tmp_path):
     killed.communicate()
     assert until(lambda: all(now <= then + 5 for now, then in zip(held(process), before, strict=True))), held(process)
     assert process.memory_info().rss - memory < 200 << 20
-    with told(uri, username="last", password=token) as connection:
+    with told(uri, username="last", **options) as connection:
         prepared(connection, 1)

@@ -45,10 +45,26 @@ def test_what_is_not_used_is_forgotten(statements, clock):
 
 def test_there_are_not_too_many_and_none_is_too_large(statements, clock, monkeypatch):
     handles = [statements.prepare(f"SELECT {number}", "ada") for number in range(3)]
-    with pytest.raises(PlanError, match="3 prepared statements are open"):
-        statements.prepare("SELECT 4", "bob")
     clock.advance(10)
     assert statements.prepare("SELECT 4", "bob") not in handles
     monkeypatch.setattr(prepared, "BYTES_MAX", 10)
     with pytest.raises(PlanError, match="11 bytes, at most 10"):
         statements.bind(handles[0], "ada", b"x" * 11)
+
+
+def test_a_session_with_many_statements_takes_no_place_of_another(statements, monkeypatch):
+    first = statements.prepare("SELECT 1", "ada")
+    many = [statements.prepare(f"SELECT {number}", "bob") for number in range(5)]
+    assert statements.of(first, "ada").text == "SELECT 1"
+    with pytest.raises(PlanError, match="too many that are open"):
+        statements.of(many[0], "bob")
+    assert statements.of(many[-1], "bob").text == "SELECT 4"
+    monkeypatch.setattr(prepared, "ALL_BYTES_MAX", 100)
+    statements.bind(first, "ada", b"x" * 60)
+    statements.bind(many[-1], "bob", b"y" * 60)
+    with pytest.raises(PlanError, match="is not there"):
+        statements.of(first, "ada")
+    assert statements.of(many[-1], "bob").parameters == b"y" * 60
+    monkeypatch.setattr(prepared, "BYTES_MAX", 10)
+    with pytest.raises(PlanError, match="11 characters, at most 10"):
+        statements.prepare("SELECT 1234", "ada")

@@ -14,6 +14,7 @@ from engine.errors import ConfigurationError
 from engine.flight_sql.messages import packed, unpacked
 from engine.flight_sql.service import FlightSqlService
 from engine.rpc.principal import Role
+from engine.rpc.refusals import REFUSALS, Reason
 from engine.rpc.user_tokens import add_user
 from tests.flight_sql.conftest import until
 
@@ -249,3 +250,13 @@ def test_a_header_of_many_bytes_is_refused(environment):
         options = flight.FlightCallOptions(headers=[(b"authorization", value.encode())])
         with pytest.raises(flight.FlightUnauthenticatedError):
             client.get_flight_info(QUERY, options)
+
+
+def test_a_refused_caller_is_told_with_its_address(environment):
+    with FlightSqlService(environment(), "127.0.0.1", 0) as service:
+        for options in (login("me", "wrong"), {"adbc.flight.sql.authorization_header": "Bearer wrong"}):
+            with pytest.raises(DatabaseError, match=r"(?i)unauth"):
+                rows(service.uri, **options)
+            latest = REFUSALS.latest[0]
+            assert (latest.address, latest.reason) == ("127.0.0.1", Reason.WRONG_SECRET)
+            assert latest.what.startswith("flight sql")

@@ -1,14 +1,17 @@
 """What a statement of a client does: run where its rows are asked for, or at once and never twice."""
 
 import contextlib
+import struct
 import threading
 
 import pyarrow as pa
 import pytest
 
 from engine import Environment
+from engine.api import environment
+from engine.api.job_names import job_name
 from engine.errors import EngineError, PlanError
-from engine.flight_sql.admission import GoneError
+from engine.flight_sql.admission import BusyError, GoneError
 from engine.flight_sql.commands import Call, Commands, ForbiddenError, pieces_of
 from engine.flight_sql.messages import unpacked
 from engine.flight_sql.running import RunningStatements
@@ -234,3 +237,42 @@ def test_a_statement_whose_client_has_gone_ends_its_job(commands, env):
     with pytest.raises(GoneError):
         commands.changed("CREATE TABLE k AS SELECT n FROM slow", call)
     assert "k" not in env.tables
+
+
+def test_jobs_have_the_text_of_their_statement_as_their_name(commands, monkeypatch):
+    names = []
+    made = environment.build_plan
+    monkeypatch.setattr(environment, "build_plan", lambda sinks, name, *more, **rest: (
+        names.append(name), made(sinks, name, *more, **rest))[1])  # fmt: skip
+    rows_of(commands, "SELECT n\n  FROM t")
+    rows_of(commands, "SELECT 'x' AS x, n FROM t WHERE n < ?", given(x=[2]))
+    commands.changed("CREATE TABLE u AS SELECT n FROM t", CALL)
+    rows_of(commands, f"SELECT '{'y' * 300}' AS y")
+    assert names[:2] == ["SELECT n FROM t (stream)", "SELECT 'x' AS x, n FROM t WHERE n < $1 (stream)"]
+    assert names[2] == "CREATE TABLE u"
+    assert names[3].endswith("y… (stream)") and len(names[3]) == 209
+    assert job_name() not in " ".join(names), "a statement names its own jobs alone"
+
+
+@pytest.mark.parametrize("text", ["", "SELECT n FROM t WHERE s = $1"])
+def test_offsets_of_a_client_lead_nowhere(commands, text):
+    damaged = bytearray(given(x=["abcdef", "abcdef"]))
+    place = damaged.index(struct.pack("<3i", 0, 6, 12))
+    damaged[place : place + 12] = struct.pack("<3i", 0, 1 << 28, 1 << 29)
+    ticket = Ticket(text, bytes(damaged)) if text else Ticket(rows=bytes(damaged))
+    with pytest.raises(PlanError, match="damaged"):
+        list(commands.rows(ticket, CALL)[1])
+    for size in range(0, len(damaged), 7):
+        with contextlib.suppress(PlanError):
+            table_of(bytes(damaged[:size]))
+
+
+def test_no_more_changes_wait_for_each_other_than_may(env):
+    running = RunningStatements(1, 0, 60.0)
+    try:
+        commands = Commands(StatementSession(env), running)
+        with commands._alone(CALL), pytest.raises(BusyError, match="max-waiting"):
+            commands.changed("CREATE TABLE v AS SELECT n FROM t", CALL)
+        commands.changed("CREATE TABLE v AS SELECT n FROM t", CALL)
+    finally:
+        running.close()

@@ -139,12 +139,13 @@ def test_each_column_has_its_format_and_its_type(read):
     formats = {"day": "%Y%m%d", "at": "%d/%m/%Y %H:%M:%S", "with": "%d.%m.%y %H:%M %z", "clock": "%H:%M"}
     data = read(text, date_format=formats)
     assert [str(field.type) for field in data.schema] == [
-        "date32[day]", "timestamp[us]", "timestamp[us, tz=UTC]", "timestamp[us]", "int64",
+        "date32[day]", "timestamp[us]", "timestamp[us, tz=UTC]", "time64[us]", "int64",
     ]  # fmt: skip
     row = data.to_arrow().to_pylist()[0]
     assert row["day"] == datetime.date(2024, 1, 31)
     assert row["at"] == datetime.datetime(2024, 1, 31, 23, 59, 58)
     assert row["with"] == datetime.datetime(2024, 1, 31, 8, 30, tzinfo=datetime.UTC)
+    assert row["clock"] == datetime.time(23, 15)
     schema = data.schema.set(3, pa.field("clock", pa.time32("s")))
     assert read(text, schema, date_format=formats).to_arrow()["clock"].to_pylist() == [datetime.time(23, 15)]
 

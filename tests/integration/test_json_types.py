@@ -37,6 +37,8 @@ INFERRED = {
     "no offset": (["2024-01-01T00:00:00", "2024-01-01 00:00"], pa.timestamp("s")),
     "milliseconds": (["2024-01-01T00:00:00.250"], pa.timestamp("ns")),
     "nanoseconds": (["2024-01-01T00:00:00.123456789", "2024-01-01"], pa.timestamp("ns")),
+    "digits and far days": (["2024-01-01T00:00:00.25", "9999-12-31 00:00:00"], pa.timestamp("us")),
+    "moments and far days": (["2024-01-01T00:00:00.25Z", "0001-01-01 00:00:00Z"], pa.timestamp("us", "UTC")),
     "days": (["2024-01-01", "1969-02-28"], pa.date32()),
     "days and moments": (["2024-01-01", "2024-01-01T00:00:00"], pa.timestamp("s")),
     "other texts": (["2024-01-01T00:00:00Z", "soon"], pa.string()),

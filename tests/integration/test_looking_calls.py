@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import engine.selectors as cs
-from engine import Environment, SchemaError, row_place
+from engine import DataError, DreyWarning, Environment, SchemaError, row_place
 
 TABLE = pa.table(
     {
@@ -46,8 +46,45 @@ def test_data_comes_from_dicts_and_frames(env):
         env.from_polars(pl.LazyFrame(columns)),
     ):
         assert made.sort("x").to_dicts() == rows
-    with pytest.raises(SchemaError, match="reset_index"):
-        env.from_pandas(pd.DataFrame(columns).set_index("k"))
+    assert env.from_pandas(pd.DataFrame(columns)[1:]).to_dicts() == rows[1:]
+
+
+def test_a_key_that_a_dict_has_not_is_null(env):
+    schema = pa.schema({"a": pa.int64(), "b": pa.string(), "c": pa.bool_()})
+    rows = [{"b": "x"}, {"a": 1}, {}]
+    expected = pl.from_dicts(rows, schema={"a": pl.Int64, "b": pl.String, "c": pl.Boolean}).to_dicts()
+    assert env.from_dicts(iter(rows), schema).to_dicts() == expected
+    with pytest.warns(DreyWarning, match="pass pa.schema"):
+        assert env.from_dicts(rows).to_dicts() == pl.from_dicts(rows).to_dicts()
+    with pytest.raises(DataError, match=r"row 0: unknown \['d'\]; the schema has a, b, c"):
+        env.from_dicts([{"d": 1}], schema)
+
+
+FRAME = pd.DataFrame({"x": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("call", "value", "said"),
+    [
+        ("from_pandas", FRAME.set_index("x"), r"from_pandas: the index \['x'\] is no column; write reset_index"),
+        ("from_pandas", FRAME.set_index([["p", "q"]]), r"from_pandas: the index \['p', 'q'\] is no column"),
+        ("from_pandas", FRAME.set_index([[1, 1], [3, 4]]), r"the index \[\(1, 3\), \(1, 4\)\] is no column"),
+        ("from_pandas", FRAME["x"], r"a Series is no DataFrame of pandas; write to_frame\(\)"),
+        ("from_pandas", pl.DataFrame(FRAME), "a DataFrame is no DataFrame of pandas; from_polars and from_arrow"),
+        ("from_pandas", pd.DataFrame([[1, 2]], columns=["a", "a"]), "the data has two columns of the name 'a'"),
+        ("from_pandas", pd.DataFrame(), "the data has no columns"),
+        ("from_pandas", pd.DataFrame({"a": pd.arrays.SparseArray([0])}), "Sparse pandas data"),
+        ("from_polars", pl.Series("a", [1]), r"a Series has no columns; write series\.to_frame\(\)"),
+        ("from_polars", pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), "'a' has objects of Python"),
+        ("from_arrow", pd.Series([1]), r"a Series has no columns; write series\.to_frame\(\)"),
+        ("from_dict", {"a": [1, 2], "b": [3]}, "from_dict: .*expected length 2 but got length 1; pass columns of one"),
+        ("from_dict", {"a": 1}, "pass columns of one length by name, such as"),
+        ("from_dict", [1], "pass columns of one length by name, such as"),
+    ],
+)
+def test_what_is_no_frame_or_would_lose_values_is_refused(env, call, value, said):
+    with pytest.raises(SchemaError, match=said):
+        getattr(env, call)(value)
 
 
 def test_nulls_are_counted(data, env):

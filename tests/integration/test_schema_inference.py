@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 from engine import DreyWarning, Environment, JobExecutionError, PlanError, SchemaError
+from engine.functions.schema_inference import schema_text
+
+NOW = datetime.datetime(2024, 5, 1)
 
 pytestmark = pytest.mark.usefixtures("one_zygote")
 
@@ -250,9 +253,13 @@ def test_rows_without_a_schema_decide_it_and_it_is_told(env, rows, schema):
         ([], "from_rows: there are no rows that a schema could be inferred from; pass schema="),
         ([1, 2], "from_rows: 1 (int, row 0) is no row: a row is a dict"),
         ([(1,), (1, 2)], "from_rows: row 1 has 2 values, the first one 1: column_0"),
-        ([{"a": 1}, {"b": 1}], "from_rows: row 0 has no b; give it as None, or pass schema="),
+        ([{"a": 1}, {"b": 1}], "from_rows: row 0 has no b; give it as None, or call from_dicts"),
         ([(1,), ("x",)], "from_rows: column 'column_0' has values of no one type"),
         ([(2**70,)], "from_rows: column 'column_0' has values of no one type"),
+        (
+            [(NOW,), (NOW.replace(tzinfo=datetime.UTC),)],
+            "from_rows: column 'column_0' has datetimes with a time zone and others",
+        ),
     ],
 )
 def test_rows_that_have_no_schema_say_why(env, rows, message):
@@ -291,3 +298,21 @@ def test_a_return_type_that_does_not_say_all_types_is_told_with_the_column(data)
     with pytest.warns(DreyWarning, match=r"not say of which type the column 'price' is: Decimal\); pass"):
         found = data.map(priced)
     assert found.schema == pa.schema([("a", pa.int64()), ("price", pa.decimal128(38, 2))])
+
+
+@pytest.mark.quick
+def test_the_text_of_a_schema_is_the_call_that_makes_it():
+    kinds = [pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.null(), pa.uuid()]
+    kinds += [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(3), pa.date32(), pa.date64()]
+    kinds += [
+        pa.timestamp("ns"),
+        pa.timestamp("s", "Europe/Berlin"),
+        pa.time32("ms"),
+        pa.time64("us"),
+        pa.duration("s"),
+    ]
+    kinds += [pa.decimal128(5, 2), pa.decimal256(50, 2), pa.list_(pa.date32()), pa.large_list(pa.int8())]
+    kinds += [pa.list_(pa.float32(), 2), pa.map_(pa.string(), pa.list_(pa.time64("ns")))]
+    kinds.append(pa.struct([("a", pa.struct([("b", kinds[-1])])), ("c", pa.bool_())]))
+    schema = pa.schema([(f"c{index}", kind) for index, kind in enumerate(kinds)])
+    assert eval(schema_text(schema), {"pa": pa}) == schema

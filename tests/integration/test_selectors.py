@@ -112,6 +112,19 @@ def test_an_expression_is_computed_for_each_column_under_its_name(data):
     assert data.select(cs.integer().cast("string")).schema.types == [pa.string()] * 2
 
 
+def test_names_are_made_of_names_that_were_given(data):
+    frame = pl.from_arrow(TABLE)
+    for module, rows in ((pl, frame), (None, data)):
+        c, chosen = (module.col, pcs.integer()) if module else (col, cs.integer())
+        names = rows.select(
+            c("Price").name.prefix("p_").name.suffix("_s"),
+            c("cost").alias("q").name.to_uppercase(),
+            c("name").alias("q").name.keep(),
+            chosen.name.prefix("n_").name.suffix("_s"),
+        ).columns
+        assert names == ["p_Price_s", "Q", "name", "n_id_s", "n_small_s"]
+
+
 def test_names_are_made_of_the_column(data):
     made = data.select(
         (col("id") + 1).name.prefix("next_"),

@@ -80,7 +80,7 @@ def test_mistakes_in_a_pivot_are_said(data):
         ).pivot("n", "v", "a", "sum")
     for use, said in (
         (lambda: data.pivot("b", "v", "b", "sum"), "another column as index"),
-        (lambda: data.pivot("b", "v", "a", "median_of"), "no such aggregate"),
+        (lambda: data.pivot("b", "v", "a", "median_of"), "choose one of sum, count"),
         (lambda: data.pivot("b", "v", "a", "sum", columns=["one"]), "'one' is no int64"),
         (lambda: data.pivot("b", "v", "a", "sum", columns=[1, 1]), "two columns '1'"),
         (lambda: data.pivot("b", "v", "a", 5), "the name of an aggregate"),

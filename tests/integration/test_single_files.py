@@ -63,6 +63,8 @@ def test_options_of_several_files_are_refused(env, tmp_path):
     for options in ({"partition_by": "x"}, {"target_file_size": "1mb"}, {"mode": "append"}):
         with pytest.raises(ConfigurationError, match="single_file=True makes one file"):
             rows.write_parquet(tmp_path / "a.parquet", single_file=True, **options)
+    with pytest.raises(ConfigurationError, match="zip archives are not written; name it"):
+        rows.write_csv(tmp_path / "a.csv.zip", single_file=True)
     with pytest.raises(ConfigurationError, match="single_file='yes': choose True or False"):
         rows.write_csv(tmp_path / "a.csv", single_file="yes")
     with pytest.raises(ConfigurationError, match=r"whose name does not say it; name it .*a\.json\.gz"):

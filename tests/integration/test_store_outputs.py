@@ -74,6 +74,26 @@ def test_record_data_sets_are_written_replaced_and_planned_by_their_manifest(sto
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "json", "parquet", "ipc", "orc", "xlsx"])
+def test_a_single_file_has_its_own_name_in_a_store(env, store, form):
+    path = f"s3://data/single/{form}/of rows.{form}"
+    name = {"csv.gz": "csv", "xlsx": "excel"}.get(form, form)
+    header = {"header": True} if name == "csv" else {}
+    for rows in (ROWS, ROWS.slice(0, 0), ROWS.slice(7)):
+        data = env.from_arrow(rows).sort("v")
+        getattr(data, f"write_{name}")(path, single_file=True, overwrite=True, **header)
+        env.execute()
+        assert names_in(store, f"single/{form}") == [f"of rows.{form}"]
+    schema = {"schema": ROWS.schema} if name in ("csv", "json", "excel") else {}
+    found = getattr(env, f"read_{name}")(path, **schema, **header)
+    assert found.to_arrow().to_pylist() == ROWS.slice(7).to_pylist()
+    data = env.from_arrow(ROWS)
+    getattr(data, f"write_{name}")(path, single_file=True)
+    with pytest.raises(PlanError, match=r"of rows\..* already exists; pass overwrite=True"):
+        env.execute()
+
+
+@pytest.mark.quick
 def test_parquet_is_written_appended_replaced_and_nothing_else_is_left(env, store):
     rows, path = env.from_arrow(ROWS), "s3://data/out/parquet"
     rows.filter(col("k") == 0).write_parquet(path, partition_by=["k"])

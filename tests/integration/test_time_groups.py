@@ -1,7 +1,9 @@
 """Groups by time: the windows and spans of Polars, over types, ends, keys, times before 1970 and clocks that change."""
 
+import collections
 import datetime
 import random
+import zoneinfo
 
 import polars as pl
 import pyarrow as pa
@@ -37,6 +39,8 @@ TABLE = pa.table(
 WINDOWS = (
     ("t", "1 hour", None, "1h", None),
     ("t", "90 min", None, "90m", None),
+    ("t", "1h30m", None, "90m", None),
+    ("t", "2 weeks", None, "2w", None),
     ("t", "1 day", None, "1d", None),
     ("t", "1 week", None, "1w", None),
     ("t", "1 month", None, "1mo", None),
@@ -105,14 +109,44 @@ def test_windows_begin_with_an_offset(data):
     assert rows_of(found.to_dicts()) == rows_of(wanted.to_dicts())
 
 
-@pytest.mark.parametrize(("every", "theirs"), [("1 day", "1d"), ("30 min", "30m"), ("1 hour", "1h"), ("1 week", "1w")])
-def test_windows_follow_the_clocks_of_a_zone(env, every, theirs):
-    begin = datetime.datetime(2026, 3, 28, 20, tzinfo=datetime.UTC)
-    times = [begin + datetime.timedelta(minutes=17 * step) for step in range(200)]
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("label", ["left", "right"])
+@pytest.mark.parametrize(
+    ("every", "theirs"),
+    [("1 day", "1d"), ("30m", "30m"), ("1 hour", "1h"), ("1 week", "1w"), ("2 days", "2d"), ("2 weeks", "2w")],
+)
+def test_windows_follow_the_clocks_of_a_zone(env, every, theirs, closed, label):
+    begins = [datetime.datetime(2026, month, 28, 20, tzinfo=datetime.UTC) for month in (3, 10)]
+    times = [begin + datetime.timedelta(minutes=20 * step) for begin in begins for step in range(-400, 200)]
     table = pa.table({"t": pa.array(times, pa.timestamp("ms", "Europe/Berlin"))})
-    found = env.from_arrow(table).group_by_dynamic("t", every).agg(rows=count())
-    wanted = pl.from_arrow(table).group_by_dynamic("t", every=theirs).agg(rows=pl.len().cast(pl.Int64))
-    assert rows_of(found.to_dicts()) == rows_of(wanted.to_dicts())
+    found = env.from_arrow(table).group_by_dynamic("t", every, closed=closed, label=label).agg(rows=count())
+    groups = pl.from_arrow(table).group_by_dynamic("t", every=theirs, closed=closed, label=label)
+    wanted = groups.agg(rows=pl.len().cast(pl.Int64))
+    found, wanted = set(rows_of(found.to_dicts())), set(rows_of(wanted.to_dicts()))
+    assert wanted <= found
+    assert len(found - wanted) <= (1 if closed in ("right", "both") else 0)  # one that begins before the first row
+
+
+def test_windows_of_an_hour_may_have_days_of_a_zone(env):
+    begin = datetime.datetime(2026, 10, 24, tzinfo=datetime.UTC)
+    times = [begin + datetime.timedelta(minutes=20 * step) for step in range(200)]
+    table = pa.table({"t": pa.array(times, pa.timestamp("ms", "Europe/Berlin"))})
+    found = env.from_arrow(table).group_by_dynamic("t", "1 hour", "1 day").agg(rows=count())
+    wanted = pl.from_arrow(table).group_by_dynamic("t", every="1h", period="1d").agg(rows=pl.len().cast(pl.Int64))
+    assert set(rows_of(wanted.to_dicts())) <= set(rows_of(found.to_dicts()))
+
+
+@pytest.mark.parametrize("label", ["left", "right"])
+def test_days_begin_at_one_where_clocks_skip_midnight(env, label):
+    zone = zoneinfo.ZoneInfo("America/Sao_Paulo")
+    begin = datetime.datetime(2018, 11, 2, 3, tzinfo=datetime.UTC)
+    times = [begin + datetime.timedelta(minutes=7 * step + 1) for step in range(800)]
+    table = pa.table({"t": pa.array(times, pa.timestamp("s", zone.key))})
+    found = env.from_arrow(table).group_by_dynamic("t", "1 day", closed="right", label=label).agg(rows=count())
+    wanted = collections.Counter(time.astimezone(zone).date() for time in times)
+    days = {day + datetime.timedelta(days=label == "right"): rows for day, rows in wanted.items()}
+    starts = {day: datetime.datetime(2018, 11, day.day, int(day.day == 4), tzinfo=zone) for day in days}
+    assert found.sort("t").to_dicts() == [{"t": starts[day], "rows": days[day]} for day in sorted(days)]
 
 
 @pytest.mark.parametrize("closed", CLOSED)

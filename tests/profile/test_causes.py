@@ -129,6 +129,13 @@ def test_a_job_of_which_nothing_ran_has_waited_for_slots():
     assert "slots" not in {each.kind for each in job(vertex([scan], attempts({}))).causes}
 
 
+def test_a_small_job_that_takes_free_slots_has_not_waited_for_them():
+    scan = OperatorProfile("scan", "source")
+    made = attempts({"scheduled_ms": 40, "running_ms": 50, "end_ms": 130})
+    (cause,) = job(vertex([scan], made), duration_ms=130).causes
+    assert cause.kind == "longest"
+
+
 def test_subtasks_that_run_in_turns_have_waited_for_slots():
     scan = OperatorProfile("scan", "source")
     turns = [{"scheduled_ms": at, "running_ms": at, "end_ms": at + 29_000} for at in (0, 0, 29_000, 29_000)]

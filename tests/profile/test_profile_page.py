@@ -31,6 +31,8 @@ def test_the_cause_is_the_first_thing_that_is_said_and_its_box_is_marked():
     assert "do this" in outline.text and "Plan" not in before and "duration" not in before
     boxes = [attributes["class"] for name, attributes in outline.tags if name == "rect" and "rx" in attributes]
     assert [" cause" in box for box in boxes] == [False, True]
+    calm = replace(profile, causes=(Cause("longest", "nothing stands out", 0.5, 1),))
+    assert "cause" not in plan_drawing(calm)
 
 
 def test_a_page_loads_itself_again_only_while_something_goes_on():

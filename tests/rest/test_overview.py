@@ -135,6 +135,22 @@ def test_task_managers_show_memory_disk_tasks_and_what_is_wrong():
     assert len(bad) == 4, "a full disk, a silent process, two versions"
 
 
+def test_a_limit_that_is_nearly_used_up_is_marked_before_a_disk_with_room():
+    used = {
+        "Status.Process.Memory.Resident": 100e6,
+        "Status.Disk.Free./a": 50e9,
+        "Status.Disk.Used./a": 50e9,
+        "Status.Disk.Limit./a": 1e9,
+        "Status.Disk.Counted./a": 0.95e9,
+    }
+    first = worker(1)
+    outline = Outline(
+        overview_parts(snapshot(workers=(first,), used={first.resource_id.value: used}), OverviewQuery())["workers"]
+    )
+    assert "50 MB (5 %) of limit" in outline.text
+    assert [each["title"] for _, each in outline.tags if each.get("class") == "bad"] == ["limit of /a"]
+
+
 def test_the_leader_and_the_job_managers_beside_it_are_told():
     own = {"Status.Leader.Epoch": 7.0, "Status.ZooKeeper.Connected": 0.0}
     shown = overview_parts(snapshot(own=own, job_managers=(("b:1", True), ("c:1", False))), OverviewQuery())

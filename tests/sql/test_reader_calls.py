@@ -51,6 +51,11 @@ def test_every_format_of_files_is_read(environment, tmp_path):
     json = f"read_json('{tmp_path}/a.json', schema = {{'x': 'BIGINT'}}, on_bad_row = 'skip')"
     assert environment.sql(f"SELECT x FROM {json}").to_arrow().to_pydict() == {"x": [1]}
     assert environment.sql(f"SELECT count(*) n FROM read_text('{tmp_path}/a.txt')").collect()[0].n == 2
+    with pytest.raises(PlanError, match=r"the ending does not say the format; write read_csv\('.*a\.txt', delimiter"):
+        environment.sql(f"FROM '{tmp_path}/a.txt'")
+    environment.from_arrow(pa.table({"x": [1, 2]})).write_excel(tmp_path / "a.xlsx")
+    environment.execute()
+    assert environment.sql(f"SELECT sum(x) s FROM '{tmp_path}/a.xlsx'").collect()[0].s == 3
 
 
 @pytest.mark.parametrize(

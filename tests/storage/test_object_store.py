@@ -1,10 +1,13 @@
 """Objects of a store, read from a real server of S3: names, ranges, streams, errors, and all formats."""
 
 import errno
+import functools
+import http.server
 import io
 import os
 import random
 import sys
+import threading
 from datetime import UTC, datetime
 
 import msgspec
@@ -12,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine import Environment
 from engine.connectors.text_source import text_source
 from engine.csv.options import CsvOptions
 from engine.csv.source import csv_source
@@ -163,6 +167,21 @@ def test_an_http_server_gives_files_that_are_named(store):
     assert rows_of(csv_source(url, options=CsvOptions(header=True))[0]) == [{"a": 1, "b": "x"}]
     with pytest.raises(PlanError, match="does not say what files it has; name each file"):
         csv_source(url.replace("a.csv", "*.csv"))
+    with pytest.raises(PlanError, match=r"b\.csv'\): no such file or folder, and no file matches it$"):
+        csv_source(url.replace("a.csv", "b.csv"))
+    with pytest.raises(PlanError, match="no file matches it; names of its files are written as they are, without esc"):
+        csv_source(url.replace("a.csv", "a%20b.csv"))
+
+
+def test_a_web_server_without_ranges_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,x\n")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        said = "the web server does not answer requests for parts of a file; download it, and read the copy"
+        with Environment() as env, pytest.raises(PlanError, match=said):
+            env.read_csv(f"http://127.0.0.1:{server.server_address[1]}/a.csv", header=True)
+        server.shutdown()
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "json", "arrow", "arrows", "orc"])

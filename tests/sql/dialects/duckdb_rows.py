@@ -241,6 +241,15 @@ list_max(l)
 list_min(l)
 list_avg(l)
 list_sort(list_distinct(l))
+list_sort(list_distinct([i, NULL, i, k]))
+list_sort([i, 5], 'DESC')
+list_sort([i, 5], 'DESC', 'NULLS FIRST')
+list_sort([i, 5], 'ASC', 'NULLS FIRST')
+list_reverse_sort([i, 5])
+i = v IS NULL
+v > 2 IS NOT NULL
+NOT b IS NULL
+i IN (7, NULL) IS NULL
 list_concat(l, [9])
 list_append(l, 9)
 list_prepend(9, l)
@@ -348,7 +357,6 @@ jaccard('duck', 'luck')
 hamming('abc', 'abd')
 bar(k, 0, 10, 5)
 age(TIMESTAMP '2024-03-01', TIMESTAMP '2024-02-29')
-list_reverse_sort(l)
 hash(t) = hash(t)
 quantile_disc(v, 0.25)
 """.strip().splitlines()

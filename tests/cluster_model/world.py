@@ -181,7 +181,8 @@ class World(Invariants):
             self._later(self.chance.uniform(0.5, 10.0), self.quorum.restore_server, server)
 
     def kill_task_manager(self):
-        self.kill(self.chance.choice(list(self.task_managers.values())))
+        if self.task_managers:  # all may be about to be started again
+            self.kill(self.chance.choice(list(self.task_managers.values())))
 
     def cut_network(self):
         one, other = self.chance.sample([*self.hosts, *self.task_managers], 2)

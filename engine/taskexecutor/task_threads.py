@@ -151,20 +151,22 @@ class _Worker(threading.Thread):
         """Run one task after the other."""
         is_kept = True
         while is_kept and (task := self.task) is not None:
-            self.task, is_kept = None, False
+            self.task, is_kept, following = None, False, None
             try:
                 self.name, task.ident = task.name, self.ident
                 assert task.work is not None, "it runs once"
                 with passing_on(None if task.row is None else task.row.pass_on):
                     Context().run(task.work)
                 self.name, task.work = _IDLE_NAME, None
-                self.task = None if task.row is None else task.row.following()
-                is_kept = self.task is not None or self._threads.keep(self)
+                following = None if task.row is None else task.row.following()
+                # a thread that is kept may be given a task from here on
+                is_kept = following is not None or self._threads.keep(self)
             finally:
                 task.last_of = None if is_kept else self
+                task.row = task.refused = None
                 task.runs.release()
             del task  # nothing of it is kept while the thread is idle
-            if self.task is not None:
-                continue
-            if is_kept and not self.is_wanted.acquire(timeout=IDLE_S) and not self._threads.leave(self):
+            if following is not None:
+                self.task = following
+            elif is_kept and not self.is_wanted.acquire(timeout=IDLE_S) and not self._threads.leave(self):
                 self.is_wanted.acquire()

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -52,6 +53,9 @@ def in_row(fill):
         return row
 
     row = asyncio.run(run())
+    deadline = time.monotonic() + WAIT_S
+    while not set(threading.enumerate()) <= before and time.monotonic() < deadline:
+        time.sleep(0.001)  # a thread whose task has raised ends by itself
     assert set(threading.enumerate()) <= before
     return row
 

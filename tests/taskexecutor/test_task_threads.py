@@ -71,6 +71,29 @@ def test_a_thread_without_a_task_ends(threads, monkeypatch):
         time.sleep(0.01)
 
 
+def test_a_thread_that_has_a_task_as_soon_as_it_is_idle_is_idle_again_afterwards(threads, monkeypatch):
+    keep = TaskThreads.keep
+    done, second = [], threads.thread(lambda: done.append("second"), "second")
+    given = [second]
+
+    def keep_and_give(threads, worker):
+        is_kept = keep(threads, worker)
+        if given:
+            given.pop().start()
+        return is_kept
+
+    monkeypatch.setattr(TaskThreads, "keep", keep_and_give)
+    run(threads, lambda: done.append("first"))
+    second.join()
+    for name in ("third", "fourth"):
+        thread = threads.thread(lambda name=name: done.append(name), name)
+        thread.start()
+        assert thread.runs.acquire(timeout=WAIT_S)
+        thread.runs.release()
+        time.sleep(0.01)  # until it is idle
+    assert done == ["first", "second", "third", "fourth"]
+
+
 def test_an_idle_thread_keeps_nothing_of_its_last_task(threads):
     class Work:
         def __call__(self):

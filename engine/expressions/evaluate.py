@@ -163,7 +163,11 @@ def _taken_parts(whole: Expression, schema: pa.Schema, row: pa.RecordBatch) -> I
 
 def _required(expression: Expression, reason: str) -> Expression | None:
     """Return the part of an expression that requires something and says so in these words."""
-    if isinstance(expression, Call) and expression.function == "require" and expression.options["message"] == reason:
+    if (
+        isinstance(expression, Call)
+        and expression.function == "require"
+        and expression.options.get("message") == reason
+    ):
         return expression
     return next((found for part in children_of(expression) if (found := _required(part, reason)) is not None), None)
 

@@ -40,7 +40,7 @@ def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
 
 def test_an_aggregate_of_rows_outside_alone_is_one_of_theirs(environment: Environment) -> None:
     query = environment.sql("SELECT (SELECT max(t.v) FROM u) AS m FROM t")
-    with pytest.raises(DataError, match="^a SQL query that stands for a value has more than one row; in a row with"):
+    with pytest.raises(DataError, match=r"^a SQL query that stands for a value has more than one row; in a row with"):
         query.to_arrow()
 
 

@@ -26,6 +26,7 @@ Names are loaded when they are first used (PEP 562), so that importing one room 
 from __future__ import annotations
 
 import importlib
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -327,19 +328,10 @@ if ha.__file__ is None or not _HA.samefile(ha.__file__):
     raise ImportError(f"{ha.__file__ or 'a folder called ha'} hides the package ha of Drey: rename it")
 
 
-#: name elsewhere -> name here
-_OTHER_NAMES = {
-    **{"mean": "avg", "std": "stddev", "var": "variance", "n_unique": "count_distinct", "nunique": "count_distinct"},
-    **{"len": "count", "column": "col", "literal": "lit", "implode": "collect_list"},
-    **{"countDistinct": "count_distinct", "ifnull": "coalesce", "date_range": "sequence"},
-}
-
-
 def __getattr__(name: str) -> Any:
     """Load a public name from its room."""
     if name not in __all__:
-        known = _OTHER_NAMES.get(name, f"{name}_" if f"{name}_" in __all__ else "")
-        raise AttributeError(f"module 'drey' has no attribute {name!r}{known and f'; write {known}'}")
+        raise AttributeError(f"module 'drey' has no attribute {name!r}{_advice(name)}")
     home = _HOMES.get(name) or (_ERRORS_HOME if name.endswith(("Error", "Warning")) else _EXPRESSIONS_HOME)
     import_quickly = importlib.import_module("engine.memory.heap").import_quickly
     if name == "Environment":
@@ -348,6 +340,14 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(home) if home == _ERRORS_HOME else import_quickly(home), name)
     globals()[name] = value
     return value
+
+
+def _advice(name: str) -> str:
+    """Return the end of an error: the counterpart of a name of another library, "" for none."""
+    if name.startswith("_") or PathFinder.find_spec(f"{__name__}.{name}", __path__):
+        return ""
+    found: str = importlib.import_module("engine.column_expressions.other_names").package_advice(name, __all__)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -76,6 +76,35 @@ def test_modules_run_as_programs(tmp_path):
     assert "No module named 'drey.none'" in run("-c", "import drey.none", cwd=tmp_path, code=1)
 
 
+ADVICE = """
+import sys
+import drey
+assert not [one for one in ("engine.foreign_names", "engine.column_expressions") if one in sys.modules]
+from drey import errors
+assert "engine.foreign_names" not in sys.modules
+assert not hasattr(drey, "sum_distinct") and getattr(drey, "lower", None) is None
+from drey import aggregate
+assert aggregate.__name__ == "engine.aggregate", "Spark has a function of this name"
+for name in ("mean", "sum", "sum_distinct", "arccos", "scan_parquet", "xpath", "nothing"):
+    try:
+        exec(f"from drey import col, {name}")
+    except ImportError as error:
+        print(str(error).partition(" (")[0])
+"""
+
+
+def test_a_name_of_another_library_says_what_to_write(tmp_path):
+    assert run("-c", ADVICE, cwd=tmp_path).splitlines() == [
+        "cannot import name 'mean' from 'drey': write avg",
+        "cannot import name 'sum' from 'drey': write sum_",
+        "cannot import name 'sum_distinct' from 'drey': write sum_(x, distinct=True)",
+        "cannot import name 'arccos' from 'drey': write x.acos()",
+        "cannot import name 'scan_parquet' from 'drey': write Environment().read_parquet(path)",
+        "cannot import name 'xpath' from 'drey': udf('string')(f)(x) with Python's xml",
+        "cannot import name 'nothing' from 'engine'",
+    ]
+
+
 def test_readers_of_types_find_what_is_there():
     assert (FOLDER / "py.typed").is_file()
     stubs = [path for path in sorted(FOLDER.rglob("*.py")) if path.stem != "__init__"]

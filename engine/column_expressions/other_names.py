@@ -5,6 +5,7 @@
     data.price             AttributeError: a data set has no 'price': write col('price') or data['price']
     col("x").list.lenght   AttributeError: .list has no 'lenght': did you mean 'length'?
     col("x").upper         AttributeError: an expression has no 'upper': it is behind .str: .str.upper(...)
+    from drey import mean  ImportError: cannot import name 'mean' from 'drey': write avg
 
     class DataSet(HasOtherNames): _kind, _other_names = "a data set", ON_DATA_SETS
 
@@ -18,7 +19,7 @@ Held by: tests/api/test_other_names.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 
@@ -144,6 +145,22 @@ ON_GROUPS: Final = _by_name(
     ("collect show to_arrow to_pandas to_polars to_dicts select with_columns sort", "agg(name=...) first"),
 )
 
+#: functions of the package itself
+ON_PACKAGE: Final = _by_name(
+    ("mean", "avg"),
+    ("std", "stddev"),
+    ("var", "variance"),
+    ("n_unique nunique countDistinct", "count_distinct"),
+    ("len", "count"),
+    ("column", "col"),
+    ("literal", "lit"),
+    ("implode", "collect_list"),
+    ("ifnull", "coalesce"),
+    ("date_range", "sequence"),
+    ("SparkSession SQLContext", "Environment"),
+    ("DataFrame LazyFrame", "DataSet"),
+)
+_PACKAGE: Final = "the package"
 
 #: places of the methods of a kind in other libraries: library and part
 _PLACES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
@@ -155,6 +172,7 @@ _PLACES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ".list": (("Polars", "Expr.list"), ("Polars", "Expr.arr")),
     ".struct": (("Polars", "Expr.struct"),),
     ".name": (("Polars", "Expr.name"),),
+    _PACKAGE: (("PySpark", "functions"), ("Polars", "Expr")),
 }
 #: similarity from which a name is suggested, 0 to 1
 _LIKE: Final = 0.7
@@ -179,10 +197,23 @@ class HasOtherNames:
             if not advice and self._kind == "a data set" and name in self.columns:
                 advice = f"col({name!r}) or data[{name!r}]"
             advice = advice or _answer(self._kind, name)
-            if advice:
-                reason = advice.removeprefix("no: ")
-                raise AttributeError(f"{text}: {reason}" if reason != advice else f"{text}: write {advice}")
-            raise AttributeError(f"{text}{_near(name, self)}")
+            raise AttributeError(f"{text}{_said(advice) or _near(name, self)}")
+
+
+def package_advice(name: str, own: Sequence[str]) -> str:
+    """Return the end of an error: the counterpart of a foreign name, "" for none. ``own`` are names of the package."""
+    if name.startswith("_"):
+        return ""
+    found = ON_PACKAGE.get(name) or (f"{name}_" if f"{name}_" in own else _answer(_PACKAGE, name))
+    if not found and name in ON_ENVIRONMENTS:
+        found = f"Environment().{ON_ENVIRONMENTS[name]}"
+    return _said(found)
+
+
+def _said(advice: str) -> str:
+    """Return an advice, or the reason why there is none, as the end of an error."""
+    reason = advice.removeprefix("no: ")
+    return advice and (f": {reason}" if reason != advice else f": write {advice}")
 
 
 def _answer(kind: str, name: str) -> str:

@@ -67,10 +67,26 @@ class _Finder(MetaPathFinder):
         return ModuleSpec(fullname, _SameModule(), origin=own.origin, is_package=is_package)
 
 
+class _Advice(MetaPathFinder):
+    """Says what to write for a name of another library; asked for what has been found nowhere."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find nothing. Raises: ImportError for a name that has an advice, in ``from drey import name`` too."""
+        package, _, name = fullname.rpartition(".")
+        if package == engine.__name__:
+            names = importlib.import_module("engine.column_expressions.other_names")
+            if advice := names.package_advice(name, engine.__all__):
+                raise ImportError(f"cannot import name {name!r} from 'drey'{advice}", name=name)
+        return None
+
+
 def _own_name(fullname: str) -> str:
     return f"{engine.__name__}.{fullname.removeprefix(_NAME)}"
 
 
 if __name__ == "drey":
     sys.meta_path.insert(0, _Finder())
+    sys.meta_path.append(_Advice())
     sys.modules[__name__] = engine

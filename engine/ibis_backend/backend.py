@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -361,6 +361,23 @@ class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatab
         """Give a Delta table a name; ``kwargs`` are those of Environment.read_delta."""
         return self._named(self.environment.read_delta(str(path), **kwargs), table_name, "delta")
 
+    def to_parquet(
+        self,
+        expr: ir.Table,
+        /,
+        path: str | Path,
+        *,
+        params: Mapping[ir.Scalar, Any] | None = None,
+        partition_by: str | Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write rows into a file of Parquet, or a folder for each value of the columns of ``partition_by``."""
+        if partition_by is None:
+            super().to_parquet(expr, path, params=params, **kwargs)
+            return
+        names = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        self.to_parquet_dir(expr, path, params=params, partitioning=names, partitioning_flavor="hive", **kwargs)
+
     def _named(self, data: DataSet, name: str | None, kind: str) -> ir.Table:
         name = name or gen_name(f"read_{kind}")
         self.environment.register(name, data)
@@ -373,7 +390,8 @@ class Backend(SupportsTempTables, SQLBackend, HasCurrentCatalog, HasCurrentDatab
             if node.__input_type__ is InputType.BUILTIN:
                 continue
             kind = _FUNCTIONS[node.__input_type__]
-            made = udf(PyArrowType.from_ibis(node.dtype), kind=kind)(node.__func__)
+            function = _with_maps(node) if kind == "scalar" else node.__func__
+            made = udf(PyArrowType.from_ibis(node.dtype), kind=kind)(function)
             self.environment.register_function(type(node).__name__, made)
 
 
@@ -385,6 +403,18 @@ def _forget(environment: Environment, name: str) -> None:
 def _paths(paths: Any) -> Any:
     found = normalize_filenames(paths)
     return found[0] if len(found) == 1 else found
+
+
+def _with_maps(node: ops.ScalarUDF) -> Callable[..., object]:
+    """Return a function of single values, whose maps come as dicts, as Ibis says."""
+    function, places = node.__func__, {place for place, one in enumerate(node.args) if one.dtype.is_map()}
+
+    def call(*values: Any) -> object:
+        return function(
+            *(dict(one) if place in places and one is not None else one for place, one in enumerate(values))
+        )
+
+    return call if places else function
 
 
 class _Rows(PyArrowData):

@@ -175,7 +175,7 @@ class Frame:
         self.place = ""
         self._resolving: list[str] = []
         #: columns that functions of the user have made, by their call
-        self._called: dict[Expression, str] = {}
+        self._called: list[tuple[Expression, str]] = []
         self._types: dict[int, tuple[Any, pa.DataType]] = {}
 
     @property
@@ -240,9 +240,9 @@ class Frame:
         """Return the call of a function of the user: a column, made once. Raises: NotYetSupportedError in a join."""
         if self.pair is not None or self.beside is not None:
             raise NotYetSupportedError("functions of Python in conditions of joins and between queries")
-        name = self._called.get(call.expression)
-        if name is None or name not in self.data.columns:
-            name = self._called[call.expression] = self.with_column(call, "call")
+        made = (name for known, name in self._called if known == call.expression and name in self.data.columns)
+        name = next(made, None) or self.with_column(call, "call")
+        self._called.append((call.expression, name))
         return col(name)
 
     # names -----------------------------------------------------------------------------------------------------

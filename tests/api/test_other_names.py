@@ -72,6 +72,7 @@ def test_no_name_is_ours_and_all_calls_that_are_advised_are(rows):
         "ON_STRUCTS": col("b").struct,
         "ON_ENVIRONMENTS": rows._environment,
         "ON_GROUPS": rows.group_by("a"),
+        "ON_PACKAGE": engine,
     }
     known = {name for one in (*held.values(), rows._environment, col("a").list, col("a").map) for name in dir(one)}
     known |= set(dir(engine)) | set(dir(row_number())) | {"f", "read_excel"}
@@ -80,6 +81,7 @@ def test_no_name_is_ours_and_all_calls_that_are_advised_are(rows):
             assert name not in dir(one), f"{table}: {name} is there"
             for call in re.findall(r"(\w+)\(", advice):
                 assert call in known, f"{table}: {name}: {call}() is not there"
+    assert set(other_names.ON_PACKAGE.values()) <= set(dir(engine))
 
 
 def test_a_window_function_without_a_window_is_not_compared(rows):

@@ -94,9 +94,9 @@ def test_a_constant_text_is_a_constant(env):
 
 
 def test_names_of_other_libraries_are_known():
-    with pytest.raises(AttributeError, match="module 'drey' has no attribute 'mean'; write avg"):
+    with pytest.raises(AttributeError, match="module 'drey' has no attribute 'mean': write avg"):
         engine.mean  # noqa: B018 - the name is what is asked for
-    with pytest.raises(AttributeError, match="'sum'; write sum_"):
+    with pytest.raises(AttributeError, match="'sum': write sum_"):
         engine.sum  # noqa: B018 - the name is what is asked for
     assert "Any" not in dir(engine) and "selectors" in dir(engine)
 

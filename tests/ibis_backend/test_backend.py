@@ -122,6 +122,9 @@ def test_files_are_tables(con, tmp_path):
     assert con.read_delta(tmp_path / "delta").v.sum().execute() == 6
     con.table("p").to_parquet(tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").num_rows == 6
+    con.table("p").to_parquet(tmp_path / "parts", partition_by="k")
+    assert {one.name for one in (tmp_path / "parts").iterdir()} == {"k=a", "k=b"}
+    assert pq.read_table(tmp_path / "parts").num_rows == 6
 
 
 def test_rows_come_as_the_job_makes_them_and_closing_ends_it(con):
@@ -163,7 +166,13 @@ def test_functions_of_python_and_of_columns(con):
     @ibis.udf.scalar.builtin
     def starts_with(text: str, begin: str) -> bool: ...
 
+    @ibis.udf.scalar.python
+    def number(values: dict[str, int], name: str) -> int:
+        return values.get(name, 0)
+
     table = con.create_table("t", ROWS)
+    counted = table.select(n=number(ibis.map(ibis.array([table.k]), ibis.array([table.v])), "b"))
+    assert sorted(counted.to_pyarrow()["n"].to_pylist()) == [0, 0, 2]
     made = table.select(a=twice(table.v), b=negated(table.v), c=longer(table.k), d=starts_with(table.k, "a")).order_by(
         "a"
     )

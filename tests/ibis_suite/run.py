@@ -29,7 +29,7 @@ _REFUSED = re.compile(
     r"(OperationNotDefinedError|UnsupportedOperationError|NotYetSupportedError|PlanError|SchemaError"
     r"|NotImplementedError|UnsupportedBackendType)\b"
 )
-_NOT_ASKED = re.compile(r"KeyError: 'drey'|AssertionError: snapshot |_load_extensions|no attribute 'fetchall'")
+_NOT_ASKED = re.compile(r"KeyError: 'drey'|AssertionError: snapshot |_load_extensions|has no (attribute )?'fetchall'")
 _SETTINGS = """[pytest]
 xfail_strict = true
 addopts = --strict-markers -p no:cacheprovider -p tests.ibis_suite.plugin

@@ -41,6 +41,10 @@ def test_functions_are_called_wherever_expressions_are(known: Environment) -> No
     grouped = "SELECT twice(k) AS g, count(*) FROM q GROUP BY twice(k) HAVING max(twice(k)) < 4"
     assert rows_of(known.sql(grouped)) == [(2, 1)]
     assert rows_of(known.sql("SELECT twice(twice(3)) AS a")) == [(12,)]
+    computed = (
+        "SELECT joined(upper(s), 'y') AS a, upper(joined(upper(s), 'y')) AS b FROM q WHERE joined(upper(s), 'y') < 'B'"
+    )
+    assert rows_of(known.sql(computed)) == [("A-y", "A-Y")]
     assert rows_of(known.sql("SELECT sizes(s) > 0 AS a FROM q WHERE k = 1")) == [(True,)]
 
 

@@ -40,7 +40,8 @@ from tests.jobmaster.simulated_executors import SimExecutor, found_partition
 STORE = "model://cluster"
 SESSION_S = 6.0
 HEARTBEAT_S, SILENCE_S = 5.0, 20.0
-GARBAGE_S = 30.0
+#: time between two looks for garbage, and how old it must be
+GARBAGE_S, GARBAGE_AGE_S = 30.0, 120.0
 #: time without a leader that a TaskExecutor bears where nothing may be done twice
 PATIENCE_S = 300.0
 #: a process without a quorum for so long gives up
@@ -113,7 +114,7 @@ class JobManagerModel(Member):
         return LeadingComponents(leadership, settings, stores)
 
     def _collect_garbage(self, dispatcher):
-        garbage = GarbageTimer(STORE, self.services.state_store(), GARBAGE_S, POOL)
+        garbage = GarbageTimer(STORE, self.services.state_store(), GARBAGE_S, POOL, GARBAGE_AGE_S)
         dispatcher.spawn(garbage.run(), "garbage")
 
     @property

@@ -23,6 +23,7 @@ FOUND = {
     ("crowd", 14): "the same",
     ("store", 282): "a job that had ended was unknown where its file could not be read for a moment",
     ("store", 113): "a leader that could not list the history kept no end of a job, and died",
+    ("late", 1533): "a file of which a store told no time was garbage as soon as it was written",
     ("late", 64): "a TaskExecutor that died before it offered a slot left its job to wait for ever",
 }
 

@@ -146,6 +146,7 @@ class Dispatcher(RpcEndpoint):
     def start(self) -> None:
         """Start the recovered jobs; all components can be reached."""
         self.spawn(self._keeper.keep_whole(), "storage that is whole")
+        self.spawn(self._keeper.list_ended(), "ended jobs that are listed")
         self._is_started = True
         for taken in sorted(self._recovered, key=lambda taken: taken.stored.handle.order):
             self._go_on(taken)
@@ -252,6 +253,8 @@ class Dispatcher(RpcEndpoint):
     async def submit_job(self, request: SubmitJob) -> SubmitReply:
         """Store and start a job, unless one of that id is known already."""
         job_id = request.job_graph.job_id
+        if not self._ended.is_listed:
+            await self._ended.look_for(job_id)
         while (submission := self._submissions.get(job_id)) is not None:
             await submission.wait()
         if self.is_known_job(job_id) or self._ended.is_known(job_id):
@@ -431,6 +434,10 @@ class Dispatcher(RpcEndpoint):
         if ended is None and self._ended.is_unread(job_id):
             raise ResourceError(f"job {job_id} has ended, and its file in the history cannot be read at present")
         if ended is None and not self.is_known_job(job_id):
+            if not self._ended.is_listed:
+                raise ResourceError(
+                    f"whether there was a job {job_id} is not known: ended jobs cannot be listed at present"
+                )
             raise JobNotFoundError(f"there is no job {job_id}")
         return ended
 

@@ -2,6 +2,7 @@
 
     put, cancel, job_ids, take          a storage that does not answer is asked again while this process leads
     forget(job)                         history, blobs, storage: each step until it is done, beside everything else
+    list_ended()                        a history that cannot be listed when this process begins to lead is listed later
     keep_whole()                        what is removed from the storage while this process leads is stored again
 
 Without a storage jobs end with the process, and only their history is kept.
@@ -130,6 +131,19 @@ class JobKeeper:
                 raise
         return TakenJob(found, events, journal)
 
+    async def list_ended(self) -> None:
+        """List the history until that has been done once."""
+        reason = ""
+        for pause_s in pauses_s():
+            if self.ended.is_listed:
+                break
+            await asyncio.sleep(pause_s)
+            try:
+                await self.ended.list_late()
+                _log.info("ended jobs are known now")
+            except OSError as error:
+                reason = _told("ended jobs cannot be listed", error, reason)
+
     async def keep_whole(self) -> None:
         """Store again what is removed, for ever.
 
@@ -149,9 +163,9 @@ class JobKeeper:
                 tries += 1
                 if tries == self._open_tries:
                     raise ResourceError(f"{error}. This JobManager ends, so that another one leads") from error
-                reason = _told(error, reason)
+                reason = _told("the storage is not whole", error, reason)
             except (OSError, ResourceError) as error:
-                reason = _told(error, reason)
+                reason = _told("the storage is not whole", error, reason)
 
     async def end_unread(self, job_id: JobId) -> StoredEnd:
         """Record that a job which cannot be read was cancelled."""
@@ -179,6 +193,8 @@ class JobKeeper:
     async def forget(self, job: EndedJob, journal: str | None = None, has_tried: asyncio.Event | None = None) -> None:
         """Keep the history of a job that has ended, and remove everything else.
 
+        The record of its end in the storage stays until the history is written: a leader may die in between.
+
         Args:
             job: is kept in memory until it is written.
             journal: of a job that was recovered when it had ended.
@@ -194,7 +210,7 @@ class JobKeeper:
                 if self._remove_blobs is not None:
                     await self._remove_blobs(job_id)
                 if self._storage is not None:
-                    await self._ask(self._storage.clean, job_id, journal)
+                    await self._ask(self._storage.clean, job_id, journal, keeps_end=not is_written)
                 if is_written:
                     return
             except FencedError:
@@ -237,8 +253,8 @@ class JobKeeper:
         return await loop.run_in_executor(self._blocking_work, lambda: call(*arguments, **named))
 
 
-def _told(error: Exception, before: str) -> str:
-    """Log what keeps the storage from being whole, once as long as it is the same."""
+def _told(what: str, error: Exception, before: str) -> str:
+    """Log what is wrong and why, once as long as that is the same."""
     if str(error) != before:
-        _log.warning("the storage is not whole: %s", error)
+        _log.warning("%s: %s", what, error)
     return str(error)

@@ -334,15 +334,18 @@ class StoredJobs:
             self.record(JobEnd(record, job.overview, job.outcome, job.details))
         return StoredEnd(handle, job, error.journal)
 
-    def clean(self, job_id: JobId, journal: str | None = None) -> None:
+    def clean(self, job_id: JobId, journal: str | None = None, *, keeps_end: bool = False) -> None:
         """Remove everything of a job that has ended, the handle before its result; idempotent. Raises OSError.
 
-        ``journal`` is of a leader that died before it had removed staging.
+        ``journal`` is of a leader that died before it had removed staging. With ``keeps_end`` handle and result stay:
+        the next leader learns from them how the job has ended.
         """
         self._live.forget(job_id)
         if journal is not None:
             self._remove_stagings(job_id, journal)
         self._folder.delete(self._folder.job(job_id))
+        if keeps_end:
+            return
         self._handles.remove(job_id)
         for result in self._folder.results(job_id):
             self._folder.delete(result)

@@ -13,12 +13,15 @@ Source: Flink's ExecutionGraphInfoStore.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 
 from engine.clock import Clock, SystemClock
 from engine.dispatcher.job_archive import EndedJob, JobArchive
 from engine.gateways.messages import JobOverview
 from engine.ids import JobId
+
+_log = logging.getLogger(__name__)
 
 _SUSPENDED = "SUSPENDED"
 
@@ -32,6 +35,7 @@ class JobStore:
         cache_bytes: of files that are kept in memory as well.
         expiration_ms: a job is forgotten so long after its end; None: never.
         clock: tells how late it is.
+        is_patient: whether an archive that cannot be listed at present is listed later, by ``list_late``.
     """
 
     def __init__(
@@ -41,6 +45,8 @@ class JobStore:
         cache_bytes: int = 0,
         expiration_ms: int | None = None,
         clock: Clock | None = None,
+        *,
+        is_patient: bool = False,
     ) -> None:
         self._limit = limit
         self._archive = archive
@@ -51,9 +57,15 @@ class JobStore:
         #: archived jobs by last use, each with the size of its file
         self._cache: OrderedDict[JobId, tuple[EndedJob, int]] = OrderedDict()
         self._cached_bytes = 0
+        #: False until the archive has been listed
+        self.is_listed = archive is None
         if archive is not None:
-            self._overviews = {overview.job_id: overview for overview in archive.overviews()}
-            self._forget_some()
+            try:
+                self._add_listed(archive.overviews())
+            except OSError as error:
+                if not is_patient:
+                    raise
+                _log.warning("ended jobs cannot be listed at present, and are not known until then: %s", error)
 
     def add(self, job: EndedJob) -> None:
         """Keep a job, in memory until it is written; the oldest one goes when there are too many."""
@@ -122,6 +134,25 @@ class JobStore:
         """All jobs, oldest first."""
         self._forget_some()
         return tuple(self._overviews.values())
+
+    async def list_late(self) -> None:
+        """List the archive beside the jobs that have ended meanwhile. Raises OSError."""
+        if self._archive is not None:
+            self._add_listed(await asyncio.to_thread(self._archive.overviews))
+
+    async def look_for(self, job_id: JobId) -> None:
+        """Have a job known that has ended, while the archive is not listed; a file that cannot be read is none."""
+        assert self._archive is not None, "an archive that is not listed is there"
+        job = await asyncio.to_thread(self._archive.read, job_id)
+        if job is not None:
+            self._overviews.setdefault(job_id, job.overview)
+        elif not self.is_listed:
+            self._archive.unread.discard(job_id)
+
+    def _add_listed(self, found: list[JobOverview]) -> None:
+        self._overviews = {overview.job_id: overview for overview in found} | self._overviews
+        self.is_listed = True
+        self._forget_some()
 
     async def refresh(self) -> None:
         """Look what the archive holds now: another process may have written to it. Raises OSError."""

@@ -139,7 +139,11 @@ def _missing(folder: str, handle: JobHandle) -> Orphan:
 
 def _orphan(kind: str, job_id: str, path: str) -> Orphan:
     size, changed_s = extent_of(path)
-    return Orphan(kind, job_id, path, size, max(0.0, SystemClock().wall_ms() / 1000 - (changed_s or 0.0)))
+    return Orphan(kind, job_id, path, size, _age_s(changed_s))
+
+
+def _age_s(changed_s: float | None) -> float | None:
+    return None if changed_s is None else max(0.0, SystemClock().wall_ms() / 1000 - changed_s)
 
 
 def _stagings_of(folder: str, job_id: str) -> Iterator[tuple[JobId, Staging]]:
@@ -157,5 +161,4 @@ def _stagings_of(folder: str, job_id: str) -> Iterator[tuple[JobId, Staging]]:
 
 def _staging_orphan(job_id: JobId, staging: Staging) -> Orphan:
     size, changed_s = target_named(staging.target).extent(staging)
-    age_s = None if changed_s is None else max(0.0, SystemClock().wall_ms() / 1000 - changed_s)
-    return Orphan("staging", job_id.value, staging.path, size, age_s, staging)
+    return Orphan("staging", job_id.value, staging.path, size, _age_s(changed_s), staging)

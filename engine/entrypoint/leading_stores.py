@@ -7,7 +7,6 @@ Held by: tests/dispatcher/test_leading_components.py
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 
 from engine.blob.blob_server import BlobServer
@@ -36,20 +35,20 @@ from engine.rpc.gateway import RpcService
 from engine.rpc.leadership import Leadership
 from ha.interfaces import StateHandleStore
 
-_log = logging.getLogger(__name__)
-
 #: number of tries to open the storage before a leader gives up, some three seconds
 STORAGE_TRIES = 5
 
 
 def job_store(configuration: Configuration, folder: str, clock: Clock) -> JobStore:
-    """Return the ended jobs that lie in ``folder``; in memory where that cannot be."""
-    capacity, expiration_ms = configuration.get(JOB_STORE_CAPACITY), configuration.get(JOB_STORE_EXPIRATION)
-    try:
-        return JobStore(capacity, JobArchive(folder), configuration.get(JOB_STORE_CACHE), expiration_ms, clock)
-    except OSError as error:
-        _log.warning("ended jobs will be forgotten with this process: %s: %s", folder, error)
-        return JobStore(capacity, expiration_ms=expiration_ms, clock=clock)
+    """Return the ended jobs that lie in ``folder``; one that cannot be read at present is read later."""
+    return JobStore(
+        configuration.get(JOB_STORE_CAPACITY),
+        JobArchive(folder),
+        configuration.get(JOB_STORE_CACHE),
+        configuration.get(JOB_STORE_EXPIRATION),
+        clock,
+        is_patient=True,
+    )
 
 
 def leading_settings(configuration: Configuration, rpc: RpcService) -> LeadingSettings:

@@ -66,9 +66,9 @@ def extent_of(path: str) -> tuple[int, float | None]:
     found = [status for status in [files.find(path)] if status is not None]
     if found and found[0].is_folder and files.objects is not None:
         listed = [(size, changed) for _, size, changed in files.objects.below(path)]
-        return sum(size for size, _ in listed), max((changed for _, changed in listed), default=None)
+        return sum(size for size, _ in listed), max((changed for _, changed in listed if changed), default=None)
     if found and found[0].is_folder:
         for folder, _, names in files.walk(path):
             found += filter(None, map(files.find, (folder, *(f"{folder}/{name}" for name in names))))
     size = sum(status.size_bytes for status in found if status.is_file)
-    return size, max((status.modified_ns / 1e9 for status in found), default=None)
+    return size, max((status.modified_ns / 1e9 for status in found if status.modified_ns), default=None)

@@ -7,7 +7,6 @@ journals are the real ones. A TaskExecutor is a simulated one with the real regi
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 
 from engine.clock import SystemClock
 from engine.config.loader import configuration_from_texts
@@ -41,11 +40,10 @@ from tests.jobmaster.simulated_executors import SimExecutor, found_partition
 STORE = "model://cluster"
 SESSION_S = 6.0
 HEARTBEAT_S, SILENCE_S = 5.0, 20.0
-GARBAGE_S = 30.0
+#: time between two looks for garbage, and how old it must be
+GARBAGE_S, GARBAGE_AGE_S = 30.0, 120.0
 #: time without a leader that a TaskExecutor bears where nothing may be done twice
 PATIENCE_S = 300.0
-#: the answer about a job that has ended, of a leader that has no history
-LOST_HISTORY = SimpleNamespace(status="")
 #: a process without a quorum for so long gives up
 CONNECTION_S = 30.0
 
@@ -116,7 +114,7 @@ class JobManagerModel(Member):
         return LeadingComponents(leadership, settings, stores)
 
     def _collect_garbage(self, dispatcher):
-        garbage = GarbageTimer(STORE, self.services.state_store(), GARBAGE_S, POOL)
+        garbage = GarbageTimer(STORE, self.services.state_store(), GARBAGE_S, POOL, GARBAGE_AGE_S)
         dispatcher.spawn(garbage.run(), "garbage")
 
     @property
@@ -241,12 +239,9 @@ class ClientModel(Process):
                 dispatcher = self.rpc.connect(f"{leader.address}/{DISPATCHER_ADDRESS}", leader.epoch)
                 return await dispatcher.ask(request, timeout_s)
             except JobNotFoundError as error:
-                # A leader that cannot list the history leads without it, with a line in its log.
-                if self.is_accepted and not self.world.settings.has_store_faults:
+                if self.is_accepted:
                     self.world.faults.append(error)
                     return None
-                if self.is_accepted and self.world.has_no_history():
-                    return LOST_HISTORY
             except EngineError:
                 pass
             await asyncio.sleep(self.world.chance.expovariate(2.0))

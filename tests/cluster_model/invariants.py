@@ -9,7 +9,6 @@ from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.journal_files import read_journal
 from engine.jobmaster.restart_strategy import FixedDelayRestart
-from tests.cluster_model.cluster_parts import LOST_HISTORY
 from tests.cluster_model.quorum_model import parent_of
 
 _JOBS = "/drey/default/jobs/"
@@ -101,15 +100,6 @@ class Invariants:
         status = self.ends.setdefault(overview.job_id, overview.status)
         self.hold(status == overview.status, f"job {overview.job_id} has ended {status}, and {overview.status}")
 
-    def has_no_history(self):
-        """Whether whoever leads could not list the history."""
-        dispatchers = [
-            each.seat.components.dispatcher
-            for each in self.job_managers.values()
-            if not each.is_dead and each.seat.components is not None
-        ]
-        return any(each is not None and not each._ended.has_archive for each in dispatchers)
-
     def left(self):
         """Return what is left of jobs beside their history."""
         stored = [path for path in self.store.files if "/jobs/" in path or "/results/" in path]
@@ -119,7 +109,7 @@ class Invariants:
         """Everything has come to the end that it was to come to."""
         for client in self.clients:
             job_id = client.graph.job_id
-            if client.outcome is None or client.outcome is LOST_HISTORY:
+            if client.outcome is None:
                 continue
             status = client.outcome.status
             self.hold(

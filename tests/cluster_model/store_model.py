@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from tests.cluster_model.virtual_threads import PROCESS, KilledError
+from tests.cluster_model.virtual_threads import PROCESS, TIME, KilledError
 from tests.storage.memory import MemoryStore
 
 #: requests that may fail
@@ -30,8 +30,20 @@ class StoreModel(MemoryStore):
     def __init__(self, chance):
         super().__init__()
         self.chance = chance
+        #: path -> when it was written
+        self._written_s = {}
         #: chance with which a request fails now, half of them after they were carried out
         self.failing = 0.0
+
+    def put(self, path, content):
+        super().put(path, content)
+        self._written_s[path] = TIME.time()
+
+    def status(self, path):
+        return super().status(path)._replace(modified_ns=int(self._written_s.get(path, 0.0) * 1e9))
+
+    def below(self, folder):
+        return [(name, size, self._written_s[f"{folder}/{name}"]) for name, size, _ in super().below(folder)]
 
     def attempt(self, path, carry_out):
         process = PROCESS.get()

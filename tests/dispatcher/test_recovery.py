@@ -1,6 +1,7 @@
 """Dispatchers over the same storage, one after the other: what one accepted the next one runs to its end, once."""
 
 import asyncio
+import errno
 import hashlib
 import json
 
@@ -38,7 +39,7 @@ class Leading(Cluster):
         super().__init__(list(slots))
         self.jobs = world.leader()
         self.removed_blobs = []
-        self.history = JobStore(archive=JobArchive(str(world.folder / "history")))
+        self.history = JobStore(archive=JobArchive(str(world.folder / "history")), is_patient=True)
         keeper = JobKeeper(self.history, self.jobs, self.work, self._remove_blobs, open_tries)
         self.dispatcher = Dispatcher(self.rpc, EPOCH, self._make, self.faults.append, keeper)
         self.made = []
@@ -396,18 +397,50 @@ def test_a_job_that_cannot_be_stored_is_refused_with_the_reason_and_others_go_on
     run(body())
 
 
-def test_history_that_cannot_be_written_keeps_nothing_else_of_the_job_and_is_written_when_it_can(world):
+def test_history_that_cannot_be_written_leaves_the_end_of_a_job_for_the_next_leader_and_nothing_else(world):
     async def body():
+        graph = job_graph([1])
         async with Leading(world) as leader:
-            graph = job_graph([1])
-            (world.folder / "history").rename(world.folder / "away")
+            (world.folder / "history").rmdir()
             (world.folder / "history").write_text("in the way")
             assert (await leader.run(graph)).status == "FINISHED"
-            await until(lambda: not world.handles.names())
+            await until(lambda: not (world.folder / "jobs" / graph.job_id.value).exists())
+        (result,) = (name for name in left(world) if name.startswith("results/"))
+        assert left(world) == [result, graph.job_id.value]
+        async with Leading(world) as second:
+            assert (await second.end(graph)).status == "FINISHED"
             (world.folder / "history").unlink()
-            (world.folder / "away").rename(world.folder / "history")
             await until((world.folder / "history" / f"{graph.job_id}.job").exists)
-            assert len((await leader.gateway.ask(ListJobs())).jobs) == 1
+            await until(lambda: left(world) == [])
+            assert len((await second.gateway.ask(ListJobs())).jobs) == 1
+            assert second.made == []
+
+    run(body())
+
+
+def test_a_leader_that_cannot_list_the_history_says_so_and_knows_it_later(world, monkeypatch):
+    def fail(_):
+        raise OSError(errno.EIO, "the store does not answer")
+
+    async def body():
+        graph, other = job_graph([1]), job_graph([1])
+        async with Leading(world) as leader:
+            await leader.run(graph)
+        with monkeypatch.context() as failing:
+            failing.setattr(JobArchive, "overviews", fail)
+            second = Leading(world)
+            async with second:
+                with pytest.raises(ResourceError, match="cannot be listed at present"):
+                    await second.end(graph)
+                assert (await second.run(other)).status == "FINISHED"
+                assert not (await second.gateway.ask(SubmitJob(graph))).is_new
+                failing.undo()
+                await until(lambda: second.history.is_listed)
+                assert (await second.end(graph)).status == "FINISHED"
+                jobs = (await second.gateway.ask(ListJobs())).jobs
+                assert [job.job_id for job in jobs] == [graph.job_id, other.job_id]
+                with pytest.raises(JobNotFoundError):
+                    await second.end(job_graph([1]))
 
     run(body())
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.taskexecutor.task_threads import TaskThread
 
 #: seconds after which a task that is still at work is a long one: it is found after once or twice as long
-LONG_S: Final = 0.002
+LONG_S: Final = 0.005
 
 
 class TaskRow:

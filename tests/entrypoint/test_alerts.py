@@ -20,7 +20,12 @@ from tests.ha.quorum import free_ports, needs_quorum
 pytestmark = pytest.mark.processes
 
 #: thresholds that a test would wait for too long, or must not reach, and those in their place
-SOONER = {"_age_seconds > 30": "_age_seconds > 1", "> 600": "> 1", "[10m]) > 10": "[10m]) > 0", "used_bytes) < 0.10": "used_bytes) < 1.01"}
+SOONER = {
+    "_age_seconds > 30": "_age_seconds > 1",
+    "> 600": "> 1",
+    "[10m]) > 10": "[10m]) > 0",
+    "used_bytes) < 0.10": "used_bytes) < 1.01",
+}
 FAILS = """
 from drey import Environment
 import pyarrow as pa

@@ -18,6 +18,7 @@ cdef struct WriteStream:            # what the I/O thread works on; the task's t
     void* owner                     # the SpillWriter, alive until nothing is pending
     void* buffers                   # its IoBuffers
     void* file                      # OpenFile of the current extent, which _extents holds
+    void* share                     # its DiskShare, which its directory holds; `position` bytes of it are taken
     int32_t extent                  # number of the current extent, -1 before the first block
     int64_t position                # in bytes, from the start of the current extent
     BlockHeader identity

@@ -53,10 +53,6 @@ cdef int64_t COMPRESS_BYTES_MIN = 1024
 cdef int64_t COMPRESS_BYTES_MAX = 16 << 20      # the target of a larger block would be as large again
 cdef int32_t POOR_STREAK_MAX = 192     # three blocks of 64 KiB or more, some forty of 4 KiB
 
-cdef struct CountedStream:
-    WriteStream stream          # first: what the writer knows
-    void* share                 # DiskShare of the current extent, which its directory holds; `position` bytes are taken
-
 cdef struct WriteRequest:
     IoRequest request           # first: what the queue knows
     WriteStream* stream
@@ -116,7 +112,7 @@ cdef int store_block(
     cdef int error
     seal_header(&header, codec, write.size, stream.block_count, payload, stored_length)
     while True:
-        error = (<DiskShare> (<CountedStream*> stream).share).write(
+        error = (<DiskShare> stream.share).write(
             <OpenFile> stream.file, &header, BLOCK_HEADER_BYTES, payload, stored_length, stream.position
         )
         if error < 0:
@@ -205,7 +201,7 @@ cdef class SpillWriter:
         self._first_blocks = []
         self._full = set()
         self._pending = <int32_t*> calloc(1, sizeof(int32_t))
-        self._stream = <WriteStream*> calloc(1, sizeof(CountedStream))
+        self._stream = <WriteStream*> calloc(1, sizeof(WriteStream))
         if self._pending == NULL or self._stream == NULL:
             raise MemoryError(f"no memory for the spill writer {label}")
         self._stream.owner = <void*> self
@@ -342,7 +338,7 @@ cdef class SpillWriter:
             self._first_blocks.append(stream.block_count)
             stream.file = <void*> (<OpenFile?> extent[0])
             share = extent[1].share_of(extent[0])
-            (<CountedStream*> stream).share = <void*> (<DiskShare?> share)
+            stream.share = <void*> (<DiskShare?> share)
             stream.extent = number
             stream.position = 0
         except BaseException as failure:

@@ -53,17 +53,26 @@ def _subtask() -> int:
     return _Stage.first_subtask + SUBTASK.get()
 
 
+def _places() -> Callable[[pa.RecordBatch], pa.Array]:
+    """Return a function that numbers the rows of batches, one after another."""
+    seen = 0
+
+    def places(batch: pa.RecordBatch) -> pa.Array:
+        nonlocal seen
+        found = pc.add(positions(batch.num_rows), scalar_of(seen))
+        seen += batch.num_rows
+        return found
+
+    return places
+
+
 def random_numbers(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return a function that gives random numbers to batches, one after another."""
     (stream,) = fold_words(pa.array([_subtask()], pa.int64()), pa.array([seed], pa.int64()))
-    seen = 0
+    places_of = _places()
 
     def numbers(batch: pa.RecordBatch) -> pa.Array:
-        nonlocal seen
-        count = batch.num_rows
-        places = pc.add(positions(count), scalar_of(seen))
-        seen += count
-        bits = fold_words(places, pa.repeat(stream, count)).view(pa.uint64())
+        bits = fold_words(places_of(batch), pa.repeat(stream, batch.num_rows)).view(pa.uint64())
         whole = pc.cast(pc.shift_right(bits, pa.scalar(11, pa.uint64())), pa.float64())
         return pc.multiply(whole, scalar_of(_UNIT))
 
@@ -74,13 +83,10 @@ def uuids(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return a function that gives random UUIDs of version 4 to batches, one after another."""
     subtask = pa.array([_subtask()] * 2, pa.int64())
     streams = fold_words(subtask, pa.array([seed, ~seed], pa.int64()))
-    seen = 0
+    places_of = _places()
 
     def texts(batch: pa.RecordBatch) -> pa.Array:
-        nonlocal seen
-        count = batch.num_rows
-        places = pc.add(positions(count), scalar_of(seen))
-        seen += count
+        count, places = batch.num_rows, places_of(batch)
         first, second = (_digits_of(fold_words(places, pa.repeat(stream, count))) for stream in streams)
         # the version, 4, and the variant, whose digit is 8, 9, a or b
         variant = pc.replace_substring_regex(_part(second, 0, 1), "[4-7]", "9")

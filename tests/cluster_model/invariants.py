@@ -20,7 +20,7 @@ class Invariants:
     def __init__(self):
         #: errors that no cluster may meet
         self.faults = []
-        #: what was told of jobs' ends: job -> status
+        #: statuses that clients were told, by job
         self.ends = {}
         self.submitted, self.read = [], {}
         #: epoch -> session that has written under it
@@ -119,7 +119,8 @@ class Invariants:
             is_published = output in self.outputs.published
             self.hold(is_published == (status == "FINISHED"), f"{client.name}: {status}, published: {is_published}")
             self.hold(
-                status != "CANCELED" or client.cancel_after_s is not None, f"{client.name} was cancelled by nobody"
+                status != "CANCELED" or client.cancel_after_s is not None,
+                f"{client.name} was cancelled without a call that asked for it",
             )
             may_fail = self.bug_rate or self.settings.has_store_faults
             self.hold(status != "FAILED" or may_fail, f"{client.name} has failed: {client.outcome.failure}")

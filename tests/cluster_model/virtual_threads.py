@@ -41,7 +41,7 @@ class Process:
         self.threads = {}
         self._context = contextvars.copy_context()
         self._context.run(PROCESS.set, self)
-        #: what came while it was stopped
+        #: events that came while the process was stopped
         self._deferred = []
         #: called when it is stopped, goes on, or is killed
         self.watchers = []

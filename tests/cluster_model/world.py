@@ -37,7 +37,7 @@ from tests.cluster_model.store_model import StoreModel
 from tests.cluster_model.virtual_threads import ModelLoop
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 
-#: so much virtual time after the last fault is a cluster that hangs
+#: virtual seconds after the last fault from which on a cluster that has not ended hangs
 LIMIT_S = 2_000.0
 #: modules whose threads, queues and clocks are the model's
 _THREADED = (zookeeper_session, zookeeper_state, zookeeper_close, job_journal, job_commit, job_archive)

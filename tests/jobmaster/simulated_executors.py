@@ -86,7 +86,7 @@ class SimExecutor(RpcEndpoint):
         self.job_of = {}
         #: partition id -> what is in it
         self.partitions = {}
-        #: of each job: epoch of the last leader whose JobMaster asked, and when one was heard
+        #: epoch of the last leader whose JobMaster asked, and when one was heard, by job
         self.attached = {}
         self.heard_s = {}
         #: a JobMaster that is silent for so long is lost

@@ -8,11 +8,12 @@
 
 Distinct values are scaled up by the Duj1 estimator: with f1 the values seen once, n sampled rows of N and d distinct
 in the sample, d / (1 - (1 - n/N) * f1/n); all different gives N, all repeated gives d. That takes the rows for drawn
-from everywhere. Rows of a few places tell nothing about the others where equal values lie side by side, as in a file
-that is sorted: the sample has each value in one run, the estimate is made for the places alone, and what changes there
-changes everywhere. A heavy key makes at least HEAVY_SHARE of the sampled rows, and HEAVY_COUNT_MIN rows, so that chance
-makes none. A key is written as the text that Arrow casts back to it, also to the wider type of a join. Minimum and
-maximum of a sample are not those of the whole and are left out.
+from everywhere, so equal values side by side count as one draw, a run: the lines of an order say its customer several
+times, and are one order. Rows of a few places tell nothing about the others where a file is sorted: the sample has each
+value in one run, the estimate is made for the places alone, and what changes there changes everywhere. A heavy key
+makes at least HEAVY_SHARE of the sampled rows, and HEAVY_COUNT_MIN rows, so that chance makes none. A key is written as
+the text that Arrow casts back to it, also to the wider type of a join. Minimum and maximum of a sample are not those of
+the whole and are left out.
 
 Source: Haas and Stokes, Estimating the Number of Classes in a Finite Population (1998).
 Held by: tests/statistics/test_heavy_key_statistics.py
@@ -78,12 +79,12 @@ def column_statistics(column: pa.ChunkedArray, row_count: float, places: Sampled
     null_fraction = column.null_count / rows
     if not is_key_type(column.type) or column.null_count == rows:
         return ColumnStatistics(null_fraction=null_fraction)
-    counted = _value_counts(column)
-    if _is_clustered(column, len(counted)):
+    counted, runs = _value_counts(column), _value_counts(_runs(column))
+    if len(counted) < len(column) - column.null_count and pc.max(runs.field("counts")).as_py() == 1:
         in_places = _scaled_up(counted, min(1.0, rows / places.row_count))
         distinct = in_places + (row_count / places.row_count - 1) * max(0.0, in_places - places.count)
     else:
-        distinct = _scaled_up(counted, min(1.0, rows / row_count))
+        distinct = _scaled_up(runs, min(1.0, rows / row_count))
     return ColumnStatistics(
         distinct_count=min(max(distinct, len(counted)), row_count * (1 - null_fraction)),
         null_fraction=null_fraction,
@@ -99,10 +100,9 @@ def _scaled_up(counted: pa.StructArray, fraction: float) -> float:
     return len(counts) / max(1e-9, 1.0 - (1.0 - fraction) * float(seen_once / pc.sum(counts).as_py()))
 
 
-def _is_clustered(column: pa.ChunkedArray, distinct: int) -> bool:
-    """Return whether some rows have equal values, and all of these lie side by side."""
-    values = pc.drop_null(column.combine_chunks())
-    return distinct < len(values) and len(pc.run_end_encode(values).values) == distinct
+def _runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values that are not null, those of them once that lie side by side and are equal."""
+    return pa.chunked_array([pc.run_end_encode(pc.drop_null(column.combine_chunks())).values])
 
 
 def average_width(column: pa.ChunkedArray) -> float | None:

@@ -140,6 +140,16 @@ def test_equal_values_that_come_back_are_taken_for_drawn_from_everywhere() -> No
     assert sample_statistics(tables, 1_000_000, SampledPlaces(5, 10_000))["k"].distinct_count == 100
 
 
+@pytest.mark.parametrize("lines", [1, 4, 12])
+@pytest.mark.parametrize("customers", [100, 5_000, 100_000])
+def test_lines_of_one_order_are_one_draw(lines: int, customers: int) -> None:
+    """A few customers whose orders meet by chance do not make all orders those of these customers."""
+    numbers, orders = Random(3), 8192 // lines
+    keys = [customer for _ in range(orders) for customer in [numbers.randrange(customers)] * lines]
+    found = sample_statistics([pa.table({"k": keys})], 3_000_000, SampledPlaces(4, 8192))["k"].distinct_count
+    assert found == pytest.approx(customers, rel=0.4)
+
+
 def test_nan_is_a_key_too() -> None:
     assert key_text(pa.scalar(float("nan"))) == "nan"
 

@@ -11,6 +11,7 @@ from engine.aggregate.aggregate_spec import PARTIAL_PHASES, PASS_RATIO, PASS_RAT
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashAggregateOperator
+from engine.operators.helper_threads import HelperThreads
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Aggregate(ChainedOperator):
         )
         pool, space = context.page_pool(self.descriptor), context.spill_space(self.descriptor)
         owner = self._value_owner(context, operator.phase)
-        self._aggregate: HashAggregate | None = HashAggregate(spec, pool, space, owner)
+        helpers = HelperThreads(context, operator.threads) if operator.threads > 1 else None
+        self._aggregate: HashAggregate | None = HashAggregate(spec, pool, space, owner, helpers)
         self._by_run, self._run = operator.by_run, context.run
         self.router = self._aggregate.router
         self.compact_columns = self._aggregate.compact_columns

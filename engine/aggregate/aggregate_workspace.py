@@ -37,6 +37,7 @@ from engine.closing import close_all
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
+from engine.operators.helper_threads import HelperThreads
 from engine.partitions.partition_files import (
     BLOCK_SIZE_MIN,
     PARTITION_PAGES_MIN,
@@ -60,10 +61,16 @@ class InputForm(NamedTuple):
 
 
 class AggregateWorkspace:
-    """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table."""
+    """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table; helpers."""
 
     def __init__(
-        self, spec: AggregateSpec, layout: AggregateLayout, pool: PagePool, space: SpillSpace, value_owner: ValueOwner
+        self,
+        spec: AggregateSpec,
+        layout: AggregateLayout,
+        pool: PagePool,
+        space: SpillSpace,
+        value_owner: ValueOwner,
+        helpers: HelperThreads | None = None,
     ) -> None:
         """Take the pages. Raises: MemoryBudgetError."""
         self.spec, self.layout, self.pool, self.space = spec, layout, pool, space
@@ -90,7 +97,8 @@ class AggregateWorkspace:
         self.rows = InputForm(layout.key_columns, self.table.bind(layout.operations, layout.columns))
         merging = self.table.bind(layout.merge_operations, layout.merge_columns)
         self.states = InputForm(list(range(key_count)), merging)
-        self.merger = PartitionMerger(layout, spec.output_schema, pool, FORCED_GROUPS if spec.force_spill else 0)
+        group_limit = FORCED_GROUPS if spec.force_spill else 0
+        self.merger = PartitionMerger(layout, spec.output_schema, pool, group_limit, helpers)
         table_bytes = FORCED_GROUPS * self.merger.row_size if spec.force_spill else self.memory_bytes
         self.passes = FilePasses(self.table, self.state_rows, merging, key_count, table_bytes)
 

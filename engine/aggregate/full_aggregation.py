@@ -43,21 +43,28 @@ from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
+from engine.operators.helper_threads import HelperThreads
 from engine.partitions.partition_router import PartitionRouter
 from engine.partitions.recursion import WaitingPart
 from engine.records.row_codec import RowCodec
 
 
 class FullAggregation:
-    """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table."""
+    """Args: as of ``AggregateWorkspace``."""
 
     def __init__(
-        self, spec: AggregateSpec, layout: AggregateLayout, pool: PagePool, space: SpillSpace, value_owner: ValueOwner
+        self,
+        spec: AggregateSpec,
+        layout: AggregateLayout,
+        pool: PagePool,
+        space: SpillSpace,
+        value_owner: ValueOwner,
+        helpers: HelperThreads | None = None,
     ) -> None:
         """Take two pages of the pool. Raises: MemoryBudgetError."""
         #: ``PartitionRouter`` that takes states as rows, if they come as such: final only
         self.router = PartitionRouter(RowCodec(spec.input_schema)) if _comes_as_states(spec, layout) else None
-        self._work = AggregateWorkspace(spec, layout, pool, space, value_owner)
+        self._work = AggregateWorkspace(spec, layout, pool, space, value_owner, helpers)
         self._level = AggregationLevel(self._work, 0, self.router)
 
     @property

@@ -28,6 +28,17 @@ cdef inline uint8_t* directory_group(uint64_t slot) noexcept nogil:
 cdef inline int64_t directory_limit(const GroupDirectory* directory) noexcept nogil:
     return directory.slot_count // 8 * 5
 
+# How many groups a directory of so many slots may hold whose groups are rows of states: 3/4 of them.
+cdef inline int64_t slot_limit(int64_t slot_count) noexcept nogil:
+    return slot_count // 4 * 3
+
+# A sufficient number of slots for so many of these, from a page of slots on.
+cdef inline int64_t slots_for(int64_t groups, int64_t page_size) noexcept nogil:
+    cdef int64_t slot_count = page_size // 8
+    while slot_limit(slot_count) < groups:
+        slot_count *= 2
+    return slot_count
+
 # An empty directory of so many slots, in one large page; False: no memory, the directory is as before.
 cdef bint directory_take(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil
 cdef void directory_give(GroupDirectory* directory, PagePool pool) noexcept nogil

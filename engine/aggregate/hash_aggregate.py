@@ -34,6 +34,7 @@ from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
 from engine.memory.value_stores import ValueOwner
+from engine.operators.helper_threads import HelperThreads
 from engine.partitions.partition_router import PartitionRouter
 from engine.records.arrow_functions import pc
 from engine.records.narrow_decimals import is_narrow, is_wide_decimal
@@ -48,11 +49,16 @@ class HashAggregate:
     """Groups rows by key columns. Thread: its task's."""
 
     def __init__(
-        self, spec: AggregateSpec, pool: PagePool, space: SpillSpace, value_owner: ValueOwner | None = None
+        self,
+        spec: AggregateSpec,
+        pool: PagePool,
+        space: SpillSpace,
+        value_owner: ValueOwner | None = None,
+        helpers: HelperThreads | None = None,
     ) -> None:
         """Take two pages of the pool.
 
-        Args: value_owner: of wide values of the table, None: the space.
+        Args: value_owner: of wide values of the table, None: the space; helpers: threads of the task, None: its own.
         Raises: SchemaError, NotYetSupportedError, MemoryBudgetError.
         """
         self._input_codec = RowCodec(spec.input_schema)
@@ -66,8 +72,11 @@ class HashAggregate:
         #: schema of the last batch, after decoding columns that must not be compact
         self._known_schema = self._input_schema
         spec = msgspec.structs.replace(spec, input_schema=self._input_schema, output_schema=output_schema)
-        kind = PreAggregation if spec.phase in PARTIAL_PHASES else FullAggregation
-        self._grouping: PreAggregation | FullAggregation = kind(spec, self._layout, pool, space, value_owner or space)
+        self._grouping: PreAggregation | FullAggregation
+        if spec.phase in PARTIAL_PHASES:
+            self._grouping = PreAggregation(spec, self._layout, pool, space, value_owner or space)
+        else:
+            self._grouping = FullAggregation(spec, self._layout, pool, space, value_owner or space, helpers)
 
     @property
     def router(self) -> PartitionRouter | None:

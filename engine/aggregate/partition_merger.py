@@ -1,6 +1,6 @@
 """PartitionMerger: sources of states whose groups are found among their rows, and given out without a table.
 
-    merging = PartitionMerger(layout, output_schema, pool, group_limit)
+    merging = PartitionMerger(layout, output_schema, pool, group_limit, helpers)
     groups = merging.groups_of(source)      KeptRows, or None: the table is to take the source
     for batch in merging.results_of(groups): ...            gives their pages back
     merging.close()
@@ -25,26 +25,35 @@ from engine.aggregate.state_row_keys import may_be_merged
 from engine.aggregate.state_row_table import StateRowTable, state_row_table_of
 from engine.iomanager.spill_file import SpillFile
 from engine.memory.page_pool import PagePool
+from engine.operators.helper_threads import HelperThreads
 from engine.partitions.row_partitions import KeptRows
 from engine.records.row_codec import RowCodec
 
 
 class PartitionMerger:
-    """Args: group_limit: at most so many groups in memory, 0: no limit."""
+    """Args: group_limit: at most so many groups in memory, 0: no limit; helpers: threads that merge, None: one."""
 
-    def __init__(self, layout: AggregateLayout, output_schema: pa.Schema, pool: PagePool, group_limit: int) -> None:
+    def __init__(
+        self,
+        layout: AggregateLayout,
+        output_schema: pa.Schema,
+        pool: PagePool,
+        group_limit: int,
+        helpers: HelperThreads | None = None,
+    ) -> None:
+        self._helpers = helpers
         self._layout, self._output_schema, self._key_count = layout, output_schema, len(layout.key_columns)
         self._groups: StateRowTable | None = None
         #: groups for each row of the last source
         self.groups_per_row = 1.0
         codec = RowCodec(layout.state_schema)
         self._row_size = codec.fixed_size
-        self._combiner: StateCombiner | None = None
         if may_be_merged(codec, self._key_count):
-            self._combiner = StateCombiner(
-                layout.state_schema, self._key_count, layout.merge_operations, layout.overflow_texts
-            )
-            self._groups = state_row_table_of(codec, self._key_count, self._combiner, pool, group_limit)
+            self._groups = state_row_table_of(codec, self._key_count, self._new_combiner(), pool, group_limit)
+
+    def _new_combiner(self) -> StateCombiner:
+        layout = self._layout
+        return StateCombiner(layout.state_schema, self._key_count, layout.merge_operations, layout.overflow_texts)
 
     @property
     def row_size(self) -> int:
@@ -53,7 +62,10 @@ class PartitionMerger:
 
     def merge_parts(self, partitions: StatePartitions) -> bool:
         """Let them merge its rows as they come; False: it does not."""
-        return self._groups is not None and self._combiner is not None and partitions.merge_with(self._combiner)
+        if self._groups is None:
+            return False
+        combiners = [self._new_combiner() for _ in range(1 if self._helpers is None else self._helpers.count)]
+        return partitions.merge_with(combiners, self._helpers)
 
     def groups_of(self, source: SpillFile | KeptRows) -> KeptRows | None:
         """Merge the states of a source. Raises: DataError, CorruptBlockError, SpillError."""

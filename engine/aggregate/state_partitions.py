@@ -14,6 +14,9 @@ Where there are pages enough, rows are merged as they come (``state_row_table``)
                                                              └─► no room for groups: the largest partitions go to
                                                                  files, and what comes for them follows
 
+Partitions have nothing in common: the threads of the task (``helper_threads``) each merge one at a time, the largest
+first, where enough rows wait to be worth a thread's begin. What finds no room is written when all have ended.
+
 So each row is merged once, a partition's groups are fetched from memory a few times in all, and pages are touched for
 about twice the groups, not for all rows: the first touch of a page takes about as long as merging its rows. Rows with
 keys or states that cannot be merged as rows are folded:
@@ -30,6 +33,8 @@ Source: DuckDB's radix-partitioned aggregation; Graefe's hybrid hashing for what
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pyarrow as pa
 
 from engine.accumulators.aggregate_layout import AggregateLayout
@@ -44,6 +49,7 @@ from engine.closing import close_all
 from engine.errors import MemoryBudgetError
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
+from engine.operators.helper_threads import HelperThreads
 from engine.partitions.partition_files import PartitionFiles
 from engine.partitions.row_partitions import KeptRows, RowPartitions
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
@@ -56,9 +62,57 @@ MERGE_PAGES_MIN = 8
 #: pages of each partition that wait to be merged, at least, where there is room; and for each page of groups ...
 WAITING_PAGES = 32
 WAITING_SHARE = 1
+#: pages of rows that wait, from which on several threads merge them
+THREADED_PAGES = 256
 #: share of new groups among the last rows above which so many wait
 MERGE_RATIO = 0.8
 WAITING_SHARE_OF_NEW = 4
+
+
+class _Merging:
+    """Rows that are merged into the groups of their partitions, until one finds no room. Threads: any, in ``run``."""
+
+    def __init__(
+        self,
+        groups: Mapping[int, StateRowTable],
+        left: list[tuple[int, KeptRows]],
+        tools: list[tuple[MergeScratch, StateCombiner]],
+    ) -> None:
+        self._groups, self._left, self._tools = groups, left, tools
+        #: partitions that found no room
+        self.full: list[tuple[int, KeptRows]] = []
+        self._made: list[int] = []
+        self._has_failed = False
+
+    @property
+    def groups_made(self) -> int:
+        """New groups of all partitions."""
+        return sum(self._made)
+
+    def run(self) -> None:
+        """Merge one partition after the other. Raises: DataError."""
+        tools = self._tools.pop()  # of this call alone meanwhile; so is what is popped below
+        try:
+            while not self.full and not self._has_failed:
+                try:
+                    partition, kept = self._left.pop()
+                except IndexError:
+                    return
+                self._merge(partition, kept, tools)
+        except BaseException:
+            self._has_failed = True
+            raise
+        finally:
+            self._tools.append(tools)
+
+    def _merge(self, partition: int, kept: KeptRows, tools: tuple[MergeScratch, StateCombiner]) -> None:
+        groups = self._groups[partition]
+        before = groups.group_count
+        groups.work_with(*tools)
+        if groups.add_kept(kept, kept.row_count):
+            self._made.append(groups.group_count - before)
+        else:
+            self.full.append((partition, kept))
 
 
 class StatePartitions:
@@ -80,6 +134,9 @@ class StatePartitions:
         #: groups of partitions in memory, by partition, if rows are merged
         self._groups: dict[int, StateRowTable] = {}
         self._groups_are_fewer = True
+        #: scratch and combiner of each thread that merges
+        self._tools: list[tuple[MergeScratch, StateCombiner]] = []
+        self._helpers: HelperThreads | None = None
         self._codec = codec = RowCodec(layout.state_schema)
         codec.keep_outside(space)
         self.rows = RowPartitions(
@@ -92,9 +149,14 @@ class StatePartitions:
         while (position := self.rows.add(states, position)) < states.num_rows:
             self.make_room()
 
-    def merge_with(self, combiner: StateCombiner) -> bool:
-        """Merge rows into the groups of their partitions from now on; False: too few pages, or rows of another kind."""
-        scratch, key_count = MergeScratch(), len(self._layout.key_columns)
+    def merge_with(self, combiners: Sequence[StateCombiner], helpers: HelperThreads | None = None) -> bool:
+        """Merge rows into the groups of their partitions from now on; False: too few pages, or rows of another kind.
+
+        Args: combiners: one for each thread; helpers: the threads, None: the task's own.
+        """
+        key_count, self._helpers = len(self._layout.key_columns), helpers
+        self._tools = [(MergeScratch(), combiner) for combiner in combiners]
+        scratch, combiner = self._tools[0]
         too_few = self._page_limit < MERGE_PAGES_MIN * self.rows.partition_count
         if too_few or self._codec.fixed_size > self._pool.page_size:
             return False
@@ -131,22 +193,23 @@ class StatePartitions:
 
         Returns: how many rows waited.
         """
-        waited, made = 0, 0
-        for partition, groups in list(self._groups.items()):
-            waiting = self.rows.take(partition)
-            if waiting is None:
-                continue
-            waited, before = waited + waiting.row_count, groups.group_count
-            try:
-                fits = groups.add_kept(waiting, waiting.row_count)
-                if not fits:
-                    self.rows.put(partition, waiting)
-            finally:
-                waiting.delete()
-            if fits:
-                made += groups.group_count - before
-            else:
-                self._spill_groups(partition)
+        taken = [(partition, kept) for partition in self._groups if (kept := self.rows.take(partition)) is not None]
+        waited, pages = sum(kept.row_count for _, kept in taken), sum(kept.page_count for _, kept in taken)
+        left, made = sorted(taken, key=lambda each: each[1].page_count), 0
+        try:
+            while left:
+                merging = _Merging(self._groups, left, self._tools)
+                if self._helpers is not None and pages >= THREADED_PAGES:
+                    self._helpers.run(merging.run)
+                else:
+                    merging.run()
+                made += merging.groups_made
+                for partition, kept in merging.full:
+                    self.rows.put(partition, kept)
+                    self._spill_groups(partition)
+        finally:
+            for _, kept in taken:
+                kept.delete()
         self._groups_are_fewer = made <= MERGE_RATIO * waited
         return waited
 

@@ -42,6 +42,8 @@ from engine.aggregate.group_directory cimport (
     directory_insert,
     directory_slot,
     directory_take,
+    slot_limit,
+    slots_for,
 )
 from engine.aggregate.merge_scratch cimport CHUNK_ROWS, MergeScratch
 from engine.aggregate.state_row_keys cimport are_same_keys, has_value_outside, may_be_merged, row_keys_of
@@ -85,20 +87,23 @@ cdef class StateRowTable:
                   PagePool pool not None, int64_t group_limit, MergeScratch scratch not None):
         cdef int32_t index
         self._codec = codec
-        self._combiner = combiner
         self._pool = pool
         self._key_count = key_count
         self._group_limit = group_limit if group_limit > 0 else (<int64_t> 1 << 62)
         self._key_columns = <int32_t*> calloc(key_count, sizeof(int32_t))
         if self._key_columns == NULL:
             raise MemoryError()
-        self._scratch = scratch
-        self._rows, self._hashes, self._positions = scratch.rows, scratch.hashes, scratch.positions
+        self.work_with(scratch, combiner)
         for index in range(key_count):
             self._key_columns[index] = index
         self._keys = row_keys_of(codec, key_count)
         self._is_fixed = codec.is_fixed
         self._row_size = codec.fixed_size
+
+    def work_with(self, MergeScratch scratch not None, StateCombiner combiner not None):
+        """Merge with the scratch and the combiner of a thread from now on."""
+        self._scratch, self._combiner = scratch, combiner
+        self._rows, self._hashes, self._positions = scratch.rows, scratch.hashes, scratch.positions
 
     def __dealloc__(self):
         free(self._key_columns)
@@ -485,16 +490,3 @@ cdef class StateRowTable:
     def close(self):
         """Give every page back; idempotent."""
         self.rest()
-
-
-cdef inline int64_t slot_limit(int64_t slot_count) noexcept nogil:
-    """Number of groups a directory may hold: 3/4 of its slots."""
-    return slot_count // 4 * 3
-
-
-cdef inline int64_t slots_for(int64_t groups, int64_t page_size) noexcept nogil:
-    """Return a sufficient number of slots, from a page of them on."""
-    cdef int64_t slot_count = page_size // 8
-    while slot_limit(slot_count) < groups:
-        slot_count *= 2
-    return slot_count

@@ -285,6 +285,7 @@ class HashAggregateOperator(Exact, frozen=True, tag="hash_aggregate"):
     ``expects_no_fewer``: the plan expects as many partial states as rows, so that few rows say whether that is so.
     ``by_run``: rows come from a source in the same task, and groups are complete with its run
     (``SourceOperator.in_runs``).
+    ``threads``: number of threads that merge groups of a subtask where they are many, its own included.
     """
 
     phase: str
@@ -293,6 +294,7 @@ class HashAggregateOperator(Exact, frozen=True, tag="hash_aggregate"):
     is_sorted_next: bool = False
     by_run: bool = False
     expects_no_fewer: bool = False
+    threads: int = 1
 
     @property
     def traits(self) -> Traits:

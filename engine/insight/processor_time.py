@@ -46,18 +46,19 @@ def clock_of(thread: int) -> int:
 
 
 class ProcessorTime:
-    """The times of one thread from one moment to another."""
+    """The times of one thread from one moment to another; of several blocks, one after the other, all together."""
 
     def __init__(self) -> None:
         #: clock and number of the thread while the attempt runs
         self._thread: tuple[int, int] | None = None
         self._began_ns = self._worked_before_ns = self._waited_before_ns = 0
-        self._taken_us = (0, 0)
+        self._taken_us = self._before_us = (0, 0)
 
     @contextmanager
     def of_this_thread(self) -> Iterator[None]:
         """Count this thread's times during the block."""
         clock = clock_of(threading.get_native_id())
+        self._before_us = self._taken_us
         self._began_ns, self._waited_before_ns = time.monotonic_ns(), _WAITED.ns
         self._worked_before_ns = time.clock_gettime_ns(clock)
         self._thread = clock, threading.get_native_id()
@@ -65,7 +66,7 @@ class ProcessorTime:
             yield
         finally:
             self._taken_us, self._thread = self.times_us(), None
-            _WAITED.ns = self._waited_before_ns + 1000 * self._taken_us[1]
+            _WAITED.ns = self._waited_before_ns + 1000 * (self._taken_us[1] - self._before_us[1])
 
     def times_us(self) -> tuple[int, int]:
         """Return microseconds on a processor and ready to run, so far."""
@@ -79,7 +80,9 @@ class ProcessorTime:
             return self._taken_us
         lasted_ns = time.monotonic_ns() - self._began_ns
         waited_ns = _waited_ns(number) - self._waited_before_ns if lasted_ns > _SHORT_NS else 0
-        return worked_ns // 1000, max(0, min(waited_ns, lasted_ns - worked_ns)) // 1000
+        worked_before, waited_before = self._before_us
+        waited_us = max(0, min(waited_ns, lasted_ns - worked_ns)) // 1000
+        return worked_before + worked_ns // 1000, waited_before + waited_us
 
 
 def _waited_ns(number: int) -> int:

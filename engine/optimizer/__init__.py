@@ -48,6 +48,7 @@ optimizer.
     short_text.py            names that are not too long
     function_planning.py     functions over groups, and with broadcast data sets
     operator_names.py        short names for vertices, logs and explain
+    aggregate_threads.py     groups of one subtask that several threads merge
     scan_planning.py         sources that several threads of one subtask read
     scan_fusion.py           filters become part of the scans that they are right behind
     union_fusion.py          unions that a join reads itself

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
+from engine.optimizer.aggregate_threads import with_aggregate_threads
 from engine.optimizer.candidates import most_subtasks
 from engine.optimizer.estimates import estimate, estimate_plan, flink_estimate
 from engine.optimizer.exchange_planning import assign_exchange_modes
@@ -50,5 +51,5 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
         planned = tuple(fuse_unions(planned, rewritten))
     if settings.runtime_filters:
         planned = with_top_thresholds(with_runtime_filters(planned))
-    planned = with_scan_threads(planned, settings)
+    planned = with_aggregate_threads(with_scan_threads(planned, settings), settings)
     return OptimizedPlan(with_pages(planned, settings.page_budget.slot_pages), rewritten, plan, settings)

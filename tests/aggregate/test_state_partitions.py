@@ -1,11 +1,13 @@
 """States past the table: parted by their keys in pages and files, and given back in order."""
 
 import random
+import threading
 
 import pyarrow as pa
 import pytest
 
 from engine.accumulators.state_combiner import StateCombiner
+from engine.aggregate import state_partitions
 from engine.aggregate.state_partitions import StatePartitions
 from engine.errors import DataError, MemoryBudgetError
 from engine.partitions.partition_files import PartitionFiles
@@ -57,25 +59,61 @@ def sum_first_last(rows):
     return groups
 
 
-def merging_partitions(batch, pool, space, files, page_limit):
+class Threads:
+    """Three threads as a task has them."""
+
+    count = 3
+
+    def __init__(self):
+        self.runs = 0
+
+    def run(self, work):
+        self.runs += 1
+        errors = []
+
+        def guarded():
+            try:
+                work()
+            except DataError as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=guarded) for _ in range(self.count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+
+@pytest.fixture
+def three_threads(monkeypatch):
+    """Threads that merge however few rows wait."""
+    monkeypatch.setattr(state_partitions, "THREADED_PAGES", 1)
+    return Threads()
+
+
+def merging_partitions(batch, pool, space, files, page_limit, threads=None):
     partitions = StatePartitions(_Layout(batch.schema, [0]), pool, space, files, PARTITIONS, 0, page_limit)
-    combiner = StateCombiner(batch.schema, 1, [0, 9, 10], ["sum overflows"] * 3)
-    return partitions, partitions.merge_with(combiner)
+    combiners = [StateCombiner(batch.schema, 1, [0, 9, 10], ["sum overflows"] * 3) for _ in range(Threads.count)]
+    return partitions, partitions.merge_with(combiners, threads)
 
 
+@pytest.mark.parametrize("is_threaded", [False, True])
 @pytest.mark.parametrize("page_limit", [8 * PARTITIONS, 100, 400])
 @pytest.mark.parametrize("distinct", [50, 3000, 10**9])
-def test_rows_are_merged_as_they_come(workshop, page_limit, distinct):
-    """Into their groups, in their order; what has no room goes to files, once."""
-    batch = make_states(distinct)
+def test_rows_are_merged_as_they_come(workshop, three_threads, page_limit, distinct, is_threaded):
+    """Into their groups, in their order, what has no room goes to files, once."""
+    batch, threads = make_states(distinct), three_threads if is_threaded else None
     with workshop.operator(page_limit + 8) as (pool, space):
         codec, files = RowCodec(batch.schema), PartitionFiles(space, 4096)
-        partitions, is_merging = merging_partitions(batch, pool, space, files, page_limit)
+        partitions, is_merging = merging_partitions(batch, pool, space, files, page_limit, threads)
         assert is_merging
         for start in range(0, ROWS, 500):
             partitions.add(batch.slice(start, 500))
-            assert pool.pages_used <= page_limit
+            assert pool.pages_used <= page_limit + (Threads.count if is_threaded else 0)
         kept = partitions.finish()
+        assert is_threaded == (three_threads.runs > 0)
         kept_groups = sum(rows.row_count for rows in kept)
         assert all(rows.is_merged for rows in kept)
         assert kept_groups < ROWS or page_limit == 400
@@ -100,14 +138,16 @@ def test_few_pages_or_other_rows_are_not_merged(workshop, page_limit):
         partitions.close()
 
 
-def test_a_sum_that_overflows_where_rows_are_merged_leaves_nothing(workshop):
-    batch = make_states(50)
+@pytest.mark.parametrize("is_threaded", [False, True])
+def test_a_sum_that_overflows_where_rows_are_merged_leaves_nothing(workshop, three_threads, is_threaded):
+    batch, threads = make_states(50), three_threads if is_threaded else None
     batch = batch.set_column(1, "sum", pa.array([2**62] * ROWS))
     with workshop.operator(500) as (pool, space):
-        partitions, _ = merging_partitions(batch, pool, space, PartitionFiles(space, 4096), 400)
+        partitions, _ = merging_partitions(batch, pool, space, PartitionFiles(space, 4096), 400, threads)
         with pytest.raises(DataError, match="sum overflows"):
             partitions.add(batch)
         partitions.close()
+        assert pool.pages_used == 0
         assert pool.pages_used == 0
 
 

@@ -29,6 +29,17 @@ def test_work_counts_and_sleep_and_what_was_before_do_not():
     assert slept_us < 40_000 < 45_000 <= worked_us < 95_000
 
 
+def test_several_blocks_count_together():
+    processor = ProcessorTime()
+    for _ in range(2):
+        with processor.of_this_thread():
+            burn(0.03)
+        burn(0.03)
+    worked_us, waited_us = processor.times_us()
+    assert 60_000 <= worked_us < 90_000
+    assert waited_us >= 0
+
+
 def test_another_thread_may_ask_and_the_end_is_kept():
     processor, ready, go_on = ProcessorTime(), threading.Event(), threading.Event()
 

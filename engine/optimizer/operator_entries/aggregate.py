@@ -67,10 +67,13 @@ class AggregateEntry(OperatorEntry[Aggregate]):
         return short(f"{what} by {', '.join(operator.keys)}") if operator.keys else what
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return the functions, where values become states."""
-        if not isinstance(operator, HashAggregateOperator) or operator.phase not in ("single", "partial"):
+        """Return the functions, where values become states, and the threads."""
+        if not isinstance(operator, HashAggregateOperator):
             return ()
-        return [f"computes {calls_text(operator.calls)}"] if operator.calls else ()
+        threads = [f"many groups are merged by {operator.threads} threads"] if operator.threads > 1 else []
+        if operator.phase not in ("single", "partial") or not operator.calls:
+            return threads
+        return [f"computes {calls_text(operator.calls)}", *threads]
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Aggregate, input_index: int, used: set[str]

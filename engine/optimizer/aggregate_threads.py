@@ -1,0 +1,46 @@
+"""Threads of aggregates: groups of one subtask that several threads merge.
+
+    source, read by threads ─► ... ─► aggregate, one subtask        where more rows come than the caches hold groups
+
+A part of a plan that has one subtask gathers all of its groups in it. While they are few it goes on as fast as rows are
+read; of many, most of its time is spent on merging partitions of them (``aggregate.state_partitions``), each by itself:
+so there are as many threads for it as there would be subtasks. How many groups there are is a guess, so it is the rows
+that count, and whether there are enough groups is seen when they are there.
+
+Not so: what runs in other processes, whose slots have a thread each.
+
+Held by: tests/optimizer/test_aggregate_threads.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from engine.graph.operator_descriptor import HashAggregateOperator
+from engine.optimizer.physical_plan import PhysicalNode
+from engine.optimizer.scan_planning import THREADS_MAX
+from engine.optimizer.settings import OptimizerSettings
+
+#: rows of an input that cannot make more groups than the caches hold
+FEW_ROWS: Final = 1 << 18
+
+
+def with_aggregate_threads(nodes: Sequence[PhysicalNode], settings: OptimizerSettings) -> tuple[PhysicalNode, ...]:
+    """Return the nodes with the threads of aggregates."""
+    threads = min(THREADS_MAX, settings.parallelism)
+    if threads == 1 or not (settings.has_small_parts and settings.is_one_process):
+        return tuple(nodes)
+    return tuple(_with_threads(node, nodes, threads) for node in nodes)
+
+
+def _with_threads(node: PhysicalNode, nodes: Sequence[PhysicalNode], threads: int) -> PhysicalNode:
+    operator = node.descriptor.operator
+    if not isinstance(operator, HashAggregateOperator) or node.parallelism > 1 or not operator.keys:
+        return node
+    is_last = operator.phase in ("single", "final") and not operator.by_run
+    if not is_last or sum(nodes[channel.source].estimates.rows for channel in node.inputs) <= FEW_ROWS:
+        return node
+    return node.with_operator(msgspec.structs.replace(operator, threads=threads))

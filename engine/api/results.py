@@ -98,7 +98,9 @@ def _padded(text: str, width: int, *, right: bool) -> str:
 
 
 def _how_many(table: pa.Table, count: int) -> str:
-    return "only the first rows are shown" if table.num_rows > count else f"{table.num_rows} rows"
+    if table.num_rows > count:
+        return "only the first rows are shown"
+    return "1 row" if table.num_rows == 1 else f"{table.num_rows} rows"
 
 
 def format_table(table: pa.Table, count: int, width: int | None = None) -> str:

@@ -2,13 +2,14 @@
 
 It takes Arrow batches, and row pages straight from an exchange: rows stay rows; a page is copied whole into the
 operator's own memory, so its network buffer goes back at once. Of a top-n that comes in batches, rows which cannot be
-among the first are left out by their first key (``records.top_keys``), and no more than some times n rows are held.
+among the first are left out by their keys (``records.top_rows``), and no more than some times n rows are held.
 
 Held by: tests/operators/test_batch_task.py
 """
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, cast
 
 from engine.expressions.schema_bridge import to_arrow_schema
@@ -16,7 +17,8 @@ from engine.graph.operator_descriptor import SortOperator, SortRunsOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.state_combining import state_combiner
 from engine.records.kept_rows import kept_rows
-from engine.records.top_keys import TopTest, has_top_keys
+from engine.records.top_keys import has_top_keys
+from engine.records.top_rows import TopRows
 from engine.sort.external_sorter import ExternalSorter
 
 #: rows that are asked for, at most, for others to be left out by the first key before they are sorted
@@ -54,14 +56,12 @@ class Sort(ChainedOperator):
             self._sorter.cut_groups(operator.top)
         self._rows_dropped = 0
         is_top = operator.limit is not None and 0 < operator.limit <= TOP_ROWS_MAX and not context.force_spill
-        self._key_index = -1
-        self._top: TopTest | None = None
-        # a window over all rows without an order has them sorted by nothing
-        for key in operator.keys[:1] if is_top else ():
-            self._key_index = self._sorter.schema.get_field_index(key.column)
-            if not has_top_keys(self._sorter.schema.field(self._key_index).type):
-                break
-            self._top = TopTest(key, cast("int", operator.limit), is_only_key=len(operator.keys) == 1)
+        schema = self._sorter.schema
+        keys = list(takewhile(lambda key: has_top_keys(schema.field(key.column).type), operator.keys if is_top else ()))
+        self._key_indices = [schema.get_field_index(key.column) for key in keys]
+        self._top: TopRows | None = None
+        if keys:  # a window over all rows without an order has them sorted by nothing
+            self._top = TopRows(keys, cast("int", operator.limit), is_whole=len(keys) == len(operator.keys))
 
     @property
     def _open_sorter(self) -> ExternalSorter:
@@ -80,7 +80,8 @@ class Sort(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Add a batch: of a top-n those rows that can be among the first, as far as that is known."""
-        mask = None if self._top is None else self._top.mask(batch.column(self._key_index))
+        columns = [batch.column(index) for index in self._key_indices]
+        mask = None if self._top is None else self._top.mask(columns)
         if mask is not None:
             kept = kept_rows(batch, mask)
             self._rows_dropped += batch.num_rows - kept.num_rows

@@ -78,6 +78,11 @@ class TopKeys:
         """Whether there have been enough rows for a threshold."""
         return bool(self._kind)
 
+    @property
+    def worst(self) -> pa.Scalar | None:
+        """The n-th key; None: it is not known, or null or NaN."""
+        return self._worst if self._kind == "plain" else None
+
     def add(self, array: pa.Array) -> None:
         """Take the keys of rows that come out; those that are strictly worse than the threshold do not matter."""
         if self._is_full or not len(array):

@@ -26,6 +26,7 @@
     shared_builds.py   one build side for all subtasks of a broadcast join in a process
     split_queues.py     splits of a source, which its subtasks in a process take from each other
     scan_threads.py     a source that several threads read for one task, in the order of its splits
+    work_ahead.py       projections and filters of batches that wait, made by threads that read
     helper_threads.py   threads that work beside a task's own on one thing that it waits for
     runtime_filters.py filters of sources, made of a join's build side; filter_registry: for those in other tasks
     awaited_filters.py those that a task waits for before it reads its first row

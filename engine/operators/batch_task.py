@@ -79,6 +79,9 @@ class TaskOutput:
         """Whether nothing more is needed: other tasks decide for themselves."""
         return False
 
+    def ahead(self) -> None:
+        """Return None: what is written is in order."""
+
     def process(self, batch: pa.RecordBatch) -> None:
         """Write a batch to all data sets."""
         for writer in self.writers:

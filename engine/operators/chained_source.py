@@ -42,6 +42,9 @@ class _Made:
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
 
+    def ahead(self) -> None:
+        """Return None: it does nothing."""
+
     def process(self, batch: pa.RecordBatch) -> None:
         """Keep a batch until it is taken."""
         self.batches.append(batch)

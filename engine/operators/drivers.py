@@ -138,7 +138,8 @@ class SourceDriver:
         self._reader_filters = is_filtering(self._reader)
         if threads > 1:
             readers = cast("list[ApartReader]", self._readers)
-            self._scan = ScanThreads(readers, context, keeps_runs=operator.in_runs)
+            ahead = output.ahead if self._reader_filters else lambda: None
+            self._scan = ScanThreads(readers, context, keeps_runs=operator.in_runs, ahead=ahead)
         self._run_reader: RunsReader | ScanThreads | None = None
         if operator.in_runs and not self._is_whole and is_in_runs(self._reader):
             self._reader.is_in_runs = True

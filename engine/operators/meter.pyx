@@ -49,6 +49,10 @@ cdef class Meter:
         """Rows that one that works on rows has taken."""
         return self._inner.rows_in
 
+    def ahead(self):
+        """Return the work that another thread may do for a batch that is about to come."""
+        return self._inner.ahead()
+
     def process(self, batch not None):
         """Pass on a batch."""
         cdef int64_t began

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
     from engine.memory.segment import MemorySegment
+    from engine.operators.work_ahead import Ahead
     from engine.partitions.partition_router import PartitionRouter
 
 
@@ -64,6 +65,10 @@ class Output(Protocol):
     @property
     def is_satisfied(self) -> bool:
         """Whether nothing more is needed."""
+        ...
+
+    def ahead(self) -> Ahead | None:
+        """Return a function that other threads may call with a batch that is about to come; None: there is none."""
         ...
 
     def process(self, batch: pa.RecordBatch) -> None:
@@ -274,6 +279,10 @@ class ChainedOperator:
         """Prepare; called from tail to head."""
         self.context = context
         self.output = output
+
+    def ahead(self) -> Ahead | None:
+        """Return None: what it does needs what came before."""
+        return None
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Take one batch."""

@@ -1,5 +1,7 @@
 """Operators that look at one batch at a time: project, filter, limit, identity. They hold nothing between batches.
 
+What project and filter make of a batch, a thread that reads for the task may make ahead (``work_ahead``).
+
 Held by: tests/operators/test_batch_task.py
 """
 
@@ -14,8 +16,10 @@ from engine.expressions.evaluate import compile_predicate, compile_projection
 from engine.expressions.random_numbers import SUBTASK
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.expression import ColumnRef, NamedExpression, columns_of
+from engine.graph.function_table import is_deterministic
 from engine.graph.operator_descriptor import FilterOperator, LimitOperator, ProjectOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.operators.work_ahead import WorkAhead
 from engine.records.arrow_batch import batch_bytes
 from engine.records.kept_rows import kept_rows
 from engine.records.narrow_decimals import is_wide_decimal
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.operators.work_ahead import Ahead
 
 
 class Identity(ChainedOperator):
@@ -66,9 +71,28 @@ class Project(ChainedOperator):
         )
         #: width of the last output rows; 0.0 before the first ones
         self._row_bytes = 0.0
+        self._ahead = WorkAhead()
+
+    def ahead(self) -> Ahead | None:
+        """Return the evaluation of whole batches, as far as they do not become wide; None where nothing is computed."""
+        operator, behind = self.descriptor.operator, self.output.ahead()
+        assert isinstance(operator, ProjectOperator)
+        is_computed = any(not isinstance(one.expression, ColumnRef) for one in operator.expressions)
+        if not operator.traits.is_repeatable or not (is_computed or behind):
+            return None
+
+        def evaluate(batch: pa.RecordBatch) -> None:
+            if not self._may_widen or 0 < batch.num_rows * self._row_bytes <= _PIECE_BYTES_MAX:
+                self._ahead.make(batch, self._project, behind)
+
+        return evaluate
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Evaluate over the batch."""
+        made = self._ahead.take(batch)
+        if made is not None:
+            self._pass_on(made)
+            return
         if not self._may_widen or batch.num_rows <= _FIRST_ROWS:
             self._process_piece(batch)
             return
@@ -80,7 +104,9 @@ class Project(ChainedOperator):
             batch = batch.slice(rows)
 
     def _process_piece(self, batch: pa.RecordBatch) -> None:
-        made = self._project(batch)
+        self._pass_on(self._project(batch))
+
+    def _pass_on(self, made: pa.RecordBatch) -> None:
         if self._may_widen and made.num_rows:
             self._row_bytes = batch_bytes(made) / made.num_rows
         self.output.process(made)
@@ -102,10 +128,23 @@ class Filter(ChainedOperator):
         operator = self.descriptor.operator
         assert isinstance(operator, FilterOperator)
         self._predicate = compile_predicate(operator.predicate, to_arrow_schema(self.descriptor.input_schemas[0]))
+        self._ahead = WorkAhead()
+
+    def ahead(self) -> Ahead | None:
+        """Return the evaluation of whole batches."""
+        operator, behind = self.descriptor.operator, self.output.ahead()
+        assert isinstance(operator, FilterOperator)
+        if not is_deterministic(operator.predicate):
+            return None
+        return lambda batch: self._ahead.make(batch, self._kept, behind)
+
+    def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return kept_rows(batch, self._predicate(batch))
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Keep the rows whose predicate is true; null counts as false."""
-        kept = kept_rows(batch, self._predicate(batch))
+        kept = self._ahead.take(batch)
+        kept = self._kept(batch) if kept is None else kept
         if kept.num_rows:
             self.output.process(kept)
 

@@ -8,6 +8,9 @@
     task            0 work 2 work work 5     it reads where nothing else is to be done
     other thread    1 3 4 6 ...
 
+Of what is behind the source, the other threads make projections and filters of their batches, so long as the task
+needs them later (``work_ahead``).
+
 A plan that reads little has one subtask, since rows that travel between two cost more than what is done with them
 (``optimizer.small_parts``). To read and filter is half of its work or more, and needs no rows of others.
 
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from engine.closing import close_all
 from engine.formats.source_reader import RunsReader, SharingReader, SourceReader
 from engine.insight.processor_time import ProcessorTime
+from engine.operators.work_ahead import is_large
 from engine.records.bounded_batches import SmallBatches
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from engine.graph.source_spec import SourceSplit
     from engine.operators.operator import TaskContext
     from engine.operators.task_services import HelperThread
+    from engine.operators.work_ahead import Ahead
 
 _BATCHES_AHEAD: Final = 2
 _CHECK_EVERY_S: Final = 0.1
@@ -99,18 +104,34 @@ class _Turns:
 
 
 class _Reading:
-    """The batches that one thread reads, with the number of their split."""
+    """The batches that one thread reads, with the number of their split; ``ahead``: work with those that are large."""
 
-    def __init__(self, turns: _Turns, reader: ApartReader) -> None:
+    def __init__(self, turns: _Turns, reader: ApartReader, ahead: Ahead | None = None) -> None:
         self._turns = turns
+        self._ahead = ahead
+        #: batches of the split that are put together, so as to be large
+        self._small = None if ahead is None else SmallBatches()
         self.number = -1
         reader.is_in_runs = True
         reader.take_from(self._take)
         self.batches = iter(reader)
 
+    def ready(self, batch: pa.RecordBatch) -> Sequence[pa.RecordBatch]:
+        """Return what can be passed on when a batch has been read, with the work ahead done."""
+        return [batch] if self._small is None else self._worked(self._small.add(batch))
+
+    def _worked(self, batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+        for batch in batches:
+            if self._ahead is not None and is_large(batch):
+                self._ahead(batch)
+        return batches
+
     def _take(self) -> SourceSplit | None:
         turns = self._turns
+        rest = [] if self._small is None else self._worked(self._small.rest())
         with turns.lock:
+            for batch in rest:
+                turns.add(self.number, batch)
             if self.number >= 0:
                 turns.end(self.number)
             self.number = -1
@@ -134,10 +155,19 @@ class ScanThreads:
     Args:
         readers: at least one; they have been told all but their splits, and are closed with this.
         keeps_runs: whether batches have rows of one split each; else small ones are put together.
+        ahead: returns work that other threads than the task's do with batches that are large (``work_ahead``).
     """
 
-    def __init__(self, readers: Sequence[ApartReader], context: TaskContext, *, keeps_runs: bool) -> None:
+    def __init__(
+        self,
+        readers: Sequence[ApartReader],
+        context: TaskContext,
+        *,
+        keeps_runs: bool,
+        ahead: Callable[[], Ahead | None] = lambda: None,
+    ) -> None:
         self._readers = readers
+        self._ahead = ahead
         self._context = context
         self._keeps_runs = keeps_runs
         self._turns = _Turns(context.descriptor.splits, _BATCHES_AHEAD * len(readers))
@@ -157,7 +187,8 @@ class ScanThreads:
         yield from small.rest()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        own, *others = (_Reading(self._turns, reader) for reader in self._readers)
+        own = _Reading(self._turns, self._readers[0])
+        others = [_Reading(self._turns, reader, self._ahead()) for reader in self._readers[1:]]
         for other in others:
             self._start(lambda reading=other: self._read_others(reading))  # type: ignore[misc]
         turns, is_reading = self._turns, True
@@ -195,20 +226,28 @@ class ScanThreads:
 
     def _read_others(self, reading: _Reading) -> None:
         """Read splits until there is none, or the task wants no more. Thread: one of its own."""
-        turns, processor = self._turns, ProcessorTime()
+        processor = ProcessorTime()
         self._context.helpers.append(processor)
         with processor.of_this_thread():
             try:
-                for batch in reading.batches:
-                    with turns.lock:
-                        while not turns.is_stopped and not turns.has_room(reading.number):
-                            turns.room.wait()
-                        if turns.is_stopped:
+                for read in reading.batches:
+                    for batch in reading.ready(read):
+                        if not self._add(reading, batch):
                             return
-                        turns.add(reading.number, batch)
-                    del batch
+                        del batch
+                    del read
             except BaseException as error:
                 reading.fail(error)
+
+    def _add(self, reading: _Reading, batch: pa.RecordBatch) -> bool:
+        """Have a batch wait for its turn when there is room; False: no more are wanted."""
+        turns = self._turns
+        with turns.lock:
+            while not turns.is_stopped and not turns.has_room(reading.number):
+                turns.room.wait()
+            if not turns.is_stopped:
+                turns.add(reading.number, batch)
+            return not turns.is_stopped
 
     def close(self) -> None:
         """End the threads and close the readers; idempotent."""

@@ -117,7 +117,7 @@ class _Reading:
         self.batches = iter(reader)
 
     def ready(self, batch: pa.RecordBatch) -> Sequence[pa.RecordBatch]:
-        """Return what can be passed on when a batch has been read, with the work ahead done."""
+        """Return the batches that can be passed on when one has been read, with the work ahead done."""
         return [batch] if self._small is None else self._worked(self._small.add(batch))
 
     def _worked(self, batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:

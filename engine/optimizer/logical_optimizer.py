@@ -1,9 +1,9 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► paged_sorts ─► disjunctions ─► [filters]* ─► shared_totals ─► totals_of_parts ─►
-            shared_groups ─► [[constant_filters, join_conditions, combine_filters, filter_pushdown, limit_pushdown,
-            sort_elimination, combine_projects, shared_filters, shared_scans]*, outer_joins, equal_keys, shared_joins,
-            semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─►
+    Plan ─► settle_partitions ─► paged_sorts ─► disjunctions ─► [filters]* ─► computed_keys ─► shared_totals ─►
+            totals_of_parts ─► shared_groups ─► [[constant_filters, join_conditions, combine_filters, filter_pushdown,
+            limit_pushdown, sort_elimination, combine_projects, shared_filters, shared_scans]*, outer_joins, equal_keys,
+            shared_joins, semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─►
             early_columns ─► running_groups ─► conditional_sums ─► aggregate_pushdown ─► joins_of_sets ─►
             projection_pruning ─► combine_projects ─► window_top ─► Plan
 
@@ -45,6 +45,7 @@ FIRST_RULES = (
 
 #: rules about aggregates of the same rows, applied when filters stand where these are read
 SHARED_RULES = (
+    Rule("computed_keys", (Aggregate,)),
     Rule("shared_totals", (Aggregate,)),
     Rule("totals_of_parts", (Aggregate,)),
     Rule("shared_groups", (Aggregate,)),

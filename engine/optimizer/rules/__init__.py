@@ -9,6 +9,7 @@ expression sees a row that it would not have seen before, unless it cannot raise
     coarser_groups.py       groups by fewer keys are made of groups by more
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
+    computed_keys.py        keys of groups that follow from other keys are computed of the groups
     conditional_sums.py     values of one side of a join are added up before it, conditions of the other come after
     constant_filters.py     parts of filters that are always true go, and what never has a row
     disjunctions.py         common parts of an OR's branches stand alone, and what it says of one table

@@ -239,14 +239,14 @@ def _begun_again(vertex: VertexResult) -> str:
 
 
 def _peaks(vertex: VertexResult) -> str:
-    """Describe the peaks of a subtask, its process and its Python worker, without zeros."""
+    """Describe the peaks of a subtask, its process and its Python workers, without zeros."""
     managed, buffers = vertex.managed_bytes_peak, vertex.network_buffers_peak
     arrow, worker = vertex.arrow_bytes_peak, vertex.worker_bytes_peak
     held = [
         *([f"{size_text(managed)} managed"] if managed else []),
         *([_counted(buffers, "network buffer")] if buffers else []),
         *([f"{size_text(arrow)} of Arrow in a process"] if arrow else []),
-        *([f"{size_text(worker)} in a Python worker"] if worker else []),
+        *([f"{size_text(worker)} in Python workers"] if worker else []),
     ]
     return f"; at most {', '.join(held)}" if held else ""
 

@@ -82,5 +82,6 @@ JOB_USER = _option(
     "job.user",
     "string",
     None,
-    "Name of the user that a job belongs to. A submission with a token gets the name of the token.",
+    "Name of the user that a job belongs to. A submission with the token of a user gets its name, and is refused if it "
+    "names another one here.",
 )

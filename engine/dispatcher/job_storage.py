@@ -216,6 +216,8 @@ class StoredJobs:
             self._folder.make_job(job_id)
             graph = self._files.store_graph(job_graph)
         except (OSError, StorageElsewhereError) as error:
+            if isinstance(error, OSError):
+                self._folder.remove_empty_job(job_id)
             raise ResourceError(
                 f"job {job_id} cannot be stored in {self._folder.path}: {getattr(error, 'strerror', None) or error}"
             ) from error

@@ -13,6 +13,7 @@ Held by: tests/dispatcher/test_storage_mending.py
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterator
@@ -120,6 +121,12 @@ class StorageFolder:
         folder.mkdir(mode=0o700, exist_ok=True)
         if self.is_durable:
             self._files.folders.sync(os.fspath(folder.parent))
+
+    def remove_empty_job(self, job_id: JobId) -> None:
+        """Remove the folder of a job whose first file could not be written; one with files stays."""
+        if self._files.folders is not None:
+            with contextlib.suppress(OSError):
+                Path(self.job(job_id)).rmdir()
 
     def ended_job(self, handle: JobHandle, result: StoredResult) -> EndedJob:
         """Return an ended job, without details where those are lost."""

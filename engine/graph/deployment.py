@@ -233,7 +233,7 @@ class TaskCounters(msgspec.Struct, frozen=True):
     #: time spent waiting for room for its output, and for input, so far
     back_pressured_ms: int = 0
     idle_ms: int = 0
-    #: peak of Arrow's memory in the process while the task ran, and of the memory of one of its Python workers
+    #: peak of Arrow's memory in the process while the task ran, and of the memory of its Python workers together
     arrow_bytes_peak: int = 0
     worker_bytes_peak: int = 0
     #: counters in order of the chain

@@ -117,7 +117,7 @@ class TaskContext:
         #: number of the run that rows of the source are in, where they come in runs (``SourceOperator.in_runs``)
         self.run = 0
         self.arrow_peak = ArrowPeak()
-        #: most that one of its Python workers held
+        #: most that its Python workers held together
         self.worker_bytes_peak = 0
         #: notes as in ``TaskCounters``; replaced, never changed
         self.notes: dict[str, str] = {}
@@ -238,8 +238,8 @@ class TaskContext:
 
     def count_resources(self) -> None:
         """Refresh ``spilled_bytes``, ``pages_peak`` and ``worker_bytes_peak`` from what is in use."""
-        held = (session.peak_bytes for session in tuple(self._functions))
-        self.worker_bytes_peak = max(self.worker_bytes_peak, *held, 0)
+        held = sum(session.peak_bytes for session in tuple(self._functions))  # chained functions have a worker each
+        self.worker_bytes_peak = max(self.worker_bytes_peak, held)
         self.spilled_bytes = self._handed_over_bytes + sum(space.spilled_bytes for space in self._spaces)
         self.spilled_bytes += sum(values.spilled_bytes for values in tuple(self._values))
         self.pages_peak = max(self.pages_peak, sum(pool.pages_peak for pool in tuple(self._pools)))

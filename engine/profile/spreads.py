@@ -27,7 +27,7 @@ _NUMBERS: tuple[tuple[str, Callable[[AttemptProfile], float], float], ...] = (
     ("spilled", lambda attempt: attempt.spilled_bytes, 1 << 20),
     ("managed memory", lambda attempt: attempt.managed_bytes_peak, 1 << 20),
     ("memory of Arrow", lambda attempt: attempt.arrow_bytes_peak, 64 << 20),
-    ("memory of a worker", lambda attempt: attempt.worker_bytes_peak, 64 << 20),
+    ("memory of its workers", lambda attempt: attempt.worker_bytes_peak, 64 << 20),
 )
 _TIME_MIN_MS = 100
 

@@ -38,7 +38,14 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
     async def submit(request: HttpRequest) -> HttpResponse:
         message: SubmitJob = decoded(request.body, SubmitJob)
         user = request.principal.name
-        if user:  # whatever the job itself says
+        if user:
+            claimed = message.job_graph.user
+            if claimed not in ("", user):
+                raise HttpError(
+                    400,
+                    f"the job names the user {claimed} ({USER_KEY}), and the token is that of {user}, to whom the job "
+                    f"would belong: leave {USER_KEY} out, or submit with the token of {claimed}",
+                )
             named = {**message.job_graph.configuration, USER_KEY: user}
             message = SubmitJob(msgspec.structs.replace(message.job_graph, configuration=named))
         try:

@@ -25,7 +25,7 @@ def test_the_report_says_what_arrow_and_python_workers_held():
     vertex = VertexResult("map", subtasks)
     assert (vertex.arrow_bytes_peak, vertex.worker_bytes_peak) == (7 << 20, 20 << 20)
     (line,) = JobResult("a" * 32, "job", "FINISHED", 5, (vertex,)).report
-    assert line.endswith("0 B spilled; at most 7.3 MB of Arrow in a process, 21 MB in a Python worker")
+    assert line.endswith("0 B spilled; at most 7.3 MB of Arrow in a process, 21 MB in Python workers")
 
 
 def test_a_printed_result_is_its_report():

@@ -63,6 +63,7 @@ def test_on_a_full_disk_a_submission_is_refused_and_a_job_that_runs_ends(world, 
                 await leader.gateway.ask(SubmitJob(refused))
             with pytest.raises(JobNotFoundError):
                 await leader.gateway.ask(RequestJobStatus(refused.job_id))
+            assert [path.name for path in (world.folder / "jobs").iterdir()] == [runs.job_id.value]
             assert (await leader.end(runs)).status == "FINISHED"
             give_back()
             await until(lambda: runs.job_id.value not in world.handles.names())

@@ -428,6 +428,18 @@ def test_what_functions_print_does_not_disturb_json(run, tmp_path):
     assert "a line on stdout of the worker" in done.stderr
 
 
+def test_the_workers_of_chained_functions_count_together(open_environment, tmp_path):
+    def holds(row):
+        kept.append(b"x" * (100 << 20) if not kept else b"")
+        return row.a, "x"
+
+    kept = []
+    env = open_environment(**{"parallelism.default": 1})
+    numbers(env, 4).map(holds, TWO).map(holds, TWO).write_parquet(tmp_path / "out")
+    (vertex,) = env.execute().vertices
+    assert vertex.worker_bytes_peak > 200 << 20
+
+
 def test_the_result_says_what_arrow_and_the_workers_held(open_environment, tmp_path):
     def holds(row):
         kept.append(b"x" * (1 << 20))

@@ -43,12 +43,10 @@ _YOUNG_FOLDER_MS = 60_000
 class FolderPrefix(StrEnum):
     """Prefixes of temporary folders, by kind."""
 
-    #: folders of spilled blocks
+    #: folders of spilled blocks, stored results, and files that came with jobs
     SPILL = "drey-spill-"
     #: folders of the data plane's socket
     DATA = "drey-data-"
-    #: folders of files that came with jobs, in a TaskManager
-    BLOBS = "drey-blobs-"
     #: folders in which a JobManager keeps jobs
     JOBS = "drey-jobs-"
     #: folders of files that a script's environment ships

@@ -75,7 +75,7 @@ def test_a_place_of_another_user_to_which_everybody_can_write_is_refused(home, t
                 monkeypatch.setattr(tempfile, "tempdir", None)
                 scratch_folder()
             case "a process":
-                ProcessFolder.create(place, FolderPrefix.BLOBS)
+                ProcessFolder.create(place, FolderPrefix.JOBS)
             case "spilled rows":
                 SpillDirectory.create(place, 0, 1)
             case _:

@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from engine.errors import DataError
@@ -28,13 +29,22 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
 
 
-def unpack(archive: Path, folder: Path, entries_max: int = ENTRIES_MAX, bytes_max: int = BYTES_MAX) -> Path:
-    """Unpack a zip or wheel into ``folder``, which does not exist yet, and return it; DataError says why not."""
+def unpack(
+    archive: Path,
+    folder: Path,
+    entries_max: int = ENTRIES_MAX,
+    bytes_max: int = BYTES_MAX,
+    reserve: Callable[[int], None] = lambda size_bytes: None,
+) -> Path:
+    """Unpack a zip or wheel into ``folder``, which does not exist yet, and return it; DataError says why not.
+
+    ``reserve`` is called with bytes before they are written; what it raises ends the unpacking.
+    """
     folder.mkdir(mode=0o700)
     try:
         _check_directory(archive, entries_max)
         with zipfile.ZipFile(archive) as packed:
-            _unpack_entries(packed, folder, entries_max, min(bytes_max, _allowed_bytes(archive)))
+            _unpack_entries(packed, folder, entries_max, min(bytes_max, _allowed_bytes(archive)), reserve)
     except BaseException as error:
         shutil.rmtree(folder)
         if isinstance(error, DataError) or not _is_damage(error):
@@ -70,7 +80,9 @@ def _check_directory(archive: Path, entries_max: int) -> None:
         raise DataError(f"a module archive of the job has more than {entries_max} entries")
 
 
-def _unpack_entries(packed: zipfile.ZipFile, folder: Path, entries_max: int, bytes_max: int) -> None:
+def _unpack_entries(
+    packed: zipfile.ZipFile, folder: Path, entries_max: int, bytes_max: int, reserve: Callable[[int], None]
+) -> None:
     entries = packed.infolist()
     if len(entries) > entries_max:
         raise DataError(f"a module archive of the job has {len(entries)} entries, at most {entries_max} are allowed")
@@ -82,7 +94,7 @@ def _unpack_entries(packed: zipfile.ZipFile, folder: Path, entries_max: int, byt
                 target.mkdir(mode=0o700, parents=True, exist_ok=True)
             else:
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                left -= _unpack_file(packed, entry, target, left)
+                left -= _unpack_file(packed, entry, target, left, reserve)
         except (FileExistsError, NotADirectoryError) as error:
             raise DataError(f"a module archive of the job has {entry.filename[:100]!r} twice") from error
 
@@ -107,7 +119,9 @@ def _checked_parts(entry: zipfile.ZipInfo) -> tuple[str, ...]:
     return parts
 
 
-def _unpack_file(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, bytes_max: int) -> int:
+def _unpack_file(
+    packed: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, bytes_max: int, reserve: Callable[[int], None]
+) -> int:
     """Write a file and return its size."""
     size = 0
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -119,5 +133,6 @@ def _unpack_file(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, 
                     "a module archive of the job is too large when unpacked: at most "
                     f"{BYTES_MAX >> 20} MB and {RATIO_MAX} times its size are allowed"
                 )
+            reserve(len(chunk))
             file.write(chunk)
     return size

@@ -1,7 +1,8 @@
 """BlobCache: blobs that a TaskManager has fetched from the JobManager, each once.
 
     fetch(job_id, key) ─► here? ─► being fetched by another thread? wait for it ─► GET, verified ─► Path
-    release_job(job_id) ─► its folder goes
+    with counted(job_id) as reserve: reserve(size) * ─► bytes of the limit, before they are written
+    release_job(job_id) ─► its folder goes, its bytes are given back
 
 Blocking, for task threads. Content is verified while it comes; what is wrong, too short or too long never gets its
 name. When the JobManager does not answer, the leader of that moment is asked again for a while; after that there is a
@@ -12,17 +13,20 @@ Held by: tests/blob/test_blobs.py
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
 from engine.blob.blob_store import BlobStore, CorruptBlobError
-from engine.errors import EngineError, ResourceError, SpillError
+from engine.errors import DiskFullError, EngineError, ResourceError, SpillError
 from engine.ids import JobId
+from engine.iomanager.disk_limit import DiskLimit, DiskShare
+from engine.iomanager.disk_use import room_advice
 from engine.network_address import split_address
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 
@@ -45,6 +49,7 @@ class BlobCache:
         credentials: signs what is asked.
         max_size: bytes of the largest blob.
         tls: client context when the JobManager speaks TLS.
+        limit: limit of the disk where the store lies; None: the files are not counted.
     """
 
     def __init__(
@@ -54,15 +59,19 @@ class BlobCache:
         credentials: Credentials | None,
         max_size: int,
         tls: ssl.SSLContext | None = None,
+        limit: DiskLimit | None = None,
     ) -> None:
         self.store = store
         self._leader_address = leader_address
         self._credentials = credentials
         self._max_size = max_size
         self._tls = tls
+        self._limit = limit or DiskLimit("")
         self._lock = threading.Lock()
         #: running fetches by job and key; guarded by: self._lock
         self._fetching: dict[tuple[str, str], Future[Path]] = {}
+        #: share and bytes of each job whose files are here; guarded by: self._lock
+        self._counted: dict[str, tuple[DiskShare, int]] = {}
 
     def fetch(self, job_id: JobId, key: str) -> Path:
         """Return the file of a blob, fetching it first when it is not here."""
@@ -82,6 +91,42 @@ class BlobCache:
     def release_job(self, job_id: JobId) -> None:
         """Remove what was fetched for a job."""
         self.store.remove_job(job_id.value)
+        with self._lock:
+            counted = self._counted.pop(job_id.value, None)
+        if counted is not None:
+            share, size_bytes = counted
+            share.give_back(size_bytes)
+
+    @contextlib.contextmanager
+    def counted(self, job_id: str) -> Iterator[Callable[[int], None]]:
+        """Yield a call that takes bytes of the limit for a job's files: until it is released, or the block fails."""
+        taken = 0
+
+        def reserve(size_bytes: int) -> None:
+            nonlocal taken
+            self._count(job_id, size_bytes)
+            taken += size_bytes
+
+        try:
+            yield reserve
+        except BaseException:
+            self._count(job_id, -taken)
+            raise
+
+    def _count(self, job_id: str, size_bytes: int) -> None:
+        with self._lock:
+            if size_bytes < 0 and job_id not in self._counted:
+                return  # the job has ended meanwhile
+            share, taken = self._counted.get(job_id) or (self._limit.share(job_id), 0)
+            if size_bytes < 0:
+                share.give_back(-size_bytes)
+            else:
+                try:
+                    share.reserve(size_bytes)
+                except OSError as error:
+                    advice = room_advice([self._limit], size_bytes)
+                    raise DiskFullError(f"no room for files that ship with job {job_id}: {advice}") from error
+            self._counted[job_id] = share, taken + size_bytes
 
     def _fetch_for_all(self, name: tuple[str, str], fetching: Future[Path]) -> None:
         try:
@@ -138,11 +183,12 @@ class BlobCache:
 
     def _written(self, response: http.client.HTTPResponse, job_id: str, key: str) -> Path:
         size = 0
-        with self.store.writer(job_id, key) as writer:
+        with self.counted(job_id) as reserve, self.store.writer(job_id, key) as writer:
             while chunk := response.read(_CHUNK_BYTES):
                 size += len(chunk)
                 if size > self._max_size:
                     raise ResourceError(f"blob {key} of job {job_id} has more than {self._max_size} bytes")
+                reserve(len(chunk))
                 writer.write(chunk)
             return writer.commit()
 

@@ -18,7 +18,7 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.blob.archive import unpack
@@ -55,15 +55,17 @@ class BlobModuleStore:
         folder = blob.with_name(f"modules-{artifact.key}{suffix}")
         with self._lock:
             if not folder.is_dir():
-                self._make(blob, artifact.name if is_module else None, folder)
+                with self._cache.counted(job_id.value) as reserve:
+                    self._make(blob, artifact.name if is_module else None, folder, reserve)
         return folder
 
     @staticmethod
-    def _make(blob: Path, module_name: str | None, folder: Path) -> None:
+    def _make(blob: Path, module_name: str | None, folder: Path, reserve: Callable[[int], None]) -> None:
         temporary = folder.with_name(f"unpacking-{secrets.token_hex(8)}")
         if module_name is None:
-            unpack(blob, temporary)
+            unpack(blob, temporary, reserve=reserve)
         else:
+            reserve(blob.stat().st_size)
             temporary.mkdir(mode=0o700)
             shutil.copyfile(blob, temporary / module_name)
         # Workers may have another user's rights, and get in by a descriptor; the folders above keep out all others.

@@ -138,8 +138,9 @@ FOLDER_LIMIT = _option(
     "taskmanager.disk.limit",
     "size",
     "0",
-    "Bytes that spilled rows and stored results of one process may take in each folder of io.tmp.dirs. Then the next "
-    "folder is used, or the task fails with an error that says which job has how much. 0: no limit.",
+    "Bytes that one process may take of each folder of io.tmp.dirs: spilled rows, stored results, files that ship with "
+    "jobs, groups that functions keep. Then the next folder is used, or the task fails with an error that says which "
+    "job has how much. 0: no limit.",
 )
 FUNCTIONS_TIMEOUT = _option(
     "functions.timeout",

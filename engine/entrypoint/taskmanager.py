@@ -58,10 +58,9 @@ from engine.gateways.task_executors import TaskExecutorHardware
 from engine.ids import ResourceId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
-from engine.iomanager.spill_directory import spill_directories
+from engine.iomanager.spill_directory import SpillDirectory, spill_directories
 from engine.memory.process_memory import ProcessMemory
 from engine.private_folder import scratch_folder
-from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.rest.prometheus_routes import process_metrics_route
 from engine.rpc.health import NotReady
 from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
@@ -106,23 +105,11 @@ class TaskManager:
             readers=known_readers(configuration, bind_host),
         )
         self._server.health.why_not_ready = self._why_not_ready
-        scratch = scratch_folder()
-        folders = local_folders(str(scratch), *spill_directories(configuration), str(context.places.log))
+        folders = local_folders(str(scratch_folder()), *spill_directories(configuration), str(context.places.log))
         self._watch = ProcessWatch(folders, self._own_files)
         self._server.http.add_routes([process_metrics_route(f"taskmanager-{self._resource_id}", self._watch.meter)])
-        sweep(scratch, FolderPrefix.BLOBS)
-        self._blob_folder = ProcessFolder.create(scratch, FolderPrefix.BLOBS)
         #: host:port of the leading JobManager
         self._leader_address = ""
-        self._modules = BlobModuleStore(
-            BlobCache(
-                BlobStore(self._blob_folder.path / "jobs", ensure_around=self._blob_folder.ensure),
-                lambda: self._leader_address,
-                credentials,
-                configuration.get(BLOB_SIZE_MAX),
-                self._server.tls.client if self._server.tls is not None else None,
-            )
-        )
         self._is_stopping = False
         self._resources: ProcessResources | None = None
         self._task_executor: TaskExecutor | None = None
@@ -133,7 +120,7 @@ class TaskManager:
         """Take memory and disk, listen, and begin to register."""
         configuration = self._configuration
         resources = self._resources = ProcessResources(
-            self._resource_id, configuration, self._slot_count, self._clock, self._modules, self._data_plane()
+            self._resource_id, configuration, self._slot_count, self._clock, self._module_store, self._data_plane()
         )
         await self._server.start()
         task_executor = self._task_executor = TaskExecutor(
@@ -191,7 +178,7 @@ class TaskManager:
         steps += (self._server.stop, self._watch.stop, self._blocking_work.shutdown)
         if self._resources is not None:
             steps.append(partial(asyncio.to_thread, self._resources.close))
-        await close_all_async([*steps, self._blob_folder.close])
+        await close_all_async(steps)
 
     def _leaving(self, task_executor: TaskExecutor, reason: str) -> Iterator[Callable[[], Awaitable[None] | None]]:
         """Report that the tasks here are lost, so that they restart elsewhere at once, then cancel them."""
@@ -203,6 +190,19 @@ class TaskManager:
         for endpoint in (task_executor, self._insight):
             yield endpoint.stop
             yield partial(self._server.rpc.stop, endpoint)
+
+    def _module_store(self, disk: SpillDirectory) -> BlobModuleStore:
+        """Return the modules that come with jobs, beside spilled rows and counted as they are."""
+        return BlobModuleStore(
+            BlobCache(
+                BlobStore(disk.folder / "jobs", ensure_around=disk.ensure),
+                lambda: self._leader_address,
+                self._credentials,
+                self._configuration.get(BLOB_SIZE_MAX),
+                self._server.tls.client if self._server.tls is not None else None,
+                disk.limit,
+            )
+        )
 
     def _data_plane(self) -> DataPlaneSettings:
         configuration = self._configuration
@@ -244,7 +244,7 @@ class TaskManager:
         return None if self._task_executor.is_registered else NotReady.NOT_REGISTERED
 
     def _own_files(self) -> tuple[int, int]:
-        """Return the bytes free beside spilled rows and stored results, and those that they take. Thread: any."""
+        """Return the bytes free beside the files of this process, and those that they take. Thread: any."""
         resources = self._resources
         if resources is None:
             raise FileNotFoundError("no folder is there yet")

@@ -28,6 +28,7 @@
     worker_trace.py      where a worker says where it is, whatever its function does
     worker_user.py       whose rights functions have, where that is not the TaskManager's user
     long_calls.py        a function that is at one row for very long is told of, or ended
+    function_room.py     what rows that wait for it take of a disk's limit
     worker_excess.py     why a worker was ended: figures and the text of the error
     first_calls.py       the first rows of a function without a schema, seen in the worker
     worker_watch.py      what all workers hold is kept within their budget

@@ -51,7 +51,7 @@ from engine.functions.function_error import (
     message_of,
 )
 from engine.functions.function_output import FunctionOutput
-from engine.functions.group_rows import GROUP_START, LEFT, RIGHT, PairedGroups
+from engine.functions.group_rows import GROUP_START, LEFT, RIGHT, PairedGroups, Room
 from engine.functions.row import Row, View, make_row
 from engine.functions.row_loop import RowLoop, filter_rows
 from engine.functions.row_reader import GroupedRows, RowReader, RowStream
@@ -91,6 +91,7 @@ class FunctionBody:
         value: what the user passed.
         context: what ``open`` gives it.
         folder: where rows are kept that wait for being read; None: the system's folder for such files.
+        room: room that these rows have there; None: they are not counted.
     """
 
     def __init__(
@@ -101,11 +102,13 @@ class FunctionBody:
         output_schema: pa.Schema,
         context: FunctionContext | None = None,
         folder: str | None = None,
+        room: Room | None = None,
     ) -> None:
         self._operator = operator
         self._value = value
         self.context = context or FunctionContext()
         self._folder = folder
+        self._room = room
         self._kind, _, self._format = operator.kind.partition(":")
         self._place = FunctionPlace(operator)
         function = function_of("filter" if operator.kind == "column:truth" else self._kind, value)
@@ -191,7 +194,7 @@ class FunctionBody:
                 return self._stream(self._groups(groups), groups)
             case "co_group":
                 left, right = (self._view(columns) for columns in self._operator.views)
-                pairs = PairedGroups(batches, (left, right), self._folder)
+                pairs = PairedGroups(batches, (left, right), self._folder, self._room)
                 return self._stream(self._pairs(pairs), pairs)
             case _:
                 return self._each(batches)

@@ -23,6 +23,7 @@ from engine.closing import close_all
 from engine.config.loader import Configuration
 from engine.config.options import FUNCTIONS_TIMEOUT
 from engine.functions.worker_user import is_inline, refuse_inline
+from engine.iomanager.disk_limit import DiskLimit
 from engine.iomanager.spill_directory import spill_directories
 from engine.memory.worker_budget import WorkerBudget
 from engine.task_log import current_task_log, json_fields
@@ -42,8 +43,11 @@ class FunctionRunner:
         process_bytes: int = 0,
         process_for: Callable[[int], int] | None = None,
         worker_user: str = "",
+        limit: DiskLimit | None = None,
     ) -> None:
+        """Args: limit: of the disk where functions keep rows; None: without a limit."""
         self._worker_user = worker_user
+        self._limit = limit or DiskLimit("")
         self._worker_budget = WorkerBudget() if worker_budget is None else worker_budget
         self._process_bytes = process_bytes
         self._process_for = process_for
@@ -55,6 +59,7 @@ class FunctionRunner:
     def open(self, job_id: str, plan: FunctionPlan, configuration: Configuration) -> FunctionSession:
         """Return a session; its worker loads the function meanwhile, an error of that is raised by the first call."""
         # Loaded with the first function: most jobs have none.
+        from engine.functions.function_room import FunctionRoom
         from engine.functions.function_session import WorkerSession
         from engine.functions.thread_session import open_thread_session
 
@@ -63,6 +68,7 @@ class FunctionRunner:
         self._worker_budget.take(job_id)
         plan = plan._replace(
             folder="" if self._worker_user else spill_directories(configuration)[0],
+            room=None if self._worker_user else FunctionRoom(self._limit.share(job_id), plan.operator.function_name),
             log_file="" if log_file is None else str(log_file),
             log_fields=json_fields(),
             timeout_s=configuration.get(FUNCTIONS_TIMEOUT) / 1000,

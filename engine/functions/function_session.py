@@ -40,6 +40,7 @@ from engine.functions.function_error import (
     describe_row,
     plain_text,
 )
+from engine.functions.function_room import FunctionRoom
 from engine.functions.long_calls import TIMED_OUT, too_long_text
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.waiting_rows import WaitingRows
@@ -47,6 +48,9 @@ from engine.functions.worker_excess import WorkerExcess
 from engine.functions.worker_process import NO_WORKER, Worker
 from engine.functions.worker_protocol import (
     BatchDone,
+    DiskGranted,
+    DiskLeft,
+    DiskWanted,
     FunctionFailed,
     FunctionFinished,
     FunctionOpened,
@@ -88,7 +92,10 @@ class FunctionPlan(NamedTuple):
     parallelism: int = 1
     #: broadcast data sets, in order of the operator's names
     broadcasts: Sequence[tuple[pa.Schema, Sequence[pa.RecordBatch]]] = ()
+    #: folder for rows that wait to be read; "": the system's, where they are not counted
     folder: str = ""
+    #: room that those rows have there; None: they are not counted
+    room: FunctionRoom | None = None
     #: folders of modules that came with the job: --py-files, in front of the worker's own
     job_modules: Sequence[str] = ()
     #: files beside the script, found after all others, so that they hide nothing
@@ -173,6 +180,7 @@ class WorkerSession:
         self.is_satisfied = False
         self.counters: dict[str, int] = {}
         self.busy_us = 0
+        self._room = plan.room
         memories: list[SharedBatches] = []
         opened: list[int] = []
         try:
@@ -285,6 +293,8 @@ class WorkerSession:
                 self.stop()
         with self._lock:
             worker, self._worker = self._worker, None
+            if self._room is not None:
+                self._room.close()
             is_idle = self._is_finished and self._is_healthy and not self._is_cancelled
         if worker is None:
             return
@@ -317,6 +327,10 @@ class WorkerSession:
             result = self._at_work.result.read(message.size_bytes, copy=True)
             self._send(ResultTaken())
             yield from self._rows.results(result)
+        elif isinstance(message, DiskWanted):
+            assert self._room is not None, "the worker has a folder of the task's"
+            self._room.reserve(message.size_bytes)
+            self._send(DiskGranted())
 
     def _take(self, message: Message) -> None:
         match message:
@@ -342,8 +356,11 @@ class WorkerSession:
                 if (row := self._rows.row_at(message.position)) is not None:
                     failure.row, failure.failed_row = plain_text(describe_row(row)), row
                 raise failure
+            case DiskLeft(size_bytes=size_bytes):
+                assert self._room is not None, "the worker has a folder of the task's"
+                self._room.give_back(size_bytes)
             case _:
-                assert isinstance(message, ResultReady), f"unexpected {message!r}"
+                assert isinstance(message, (ResultReady, DiskWanted)), f"unexpected {message!r}"
 
     def _send(self, message: Message, descriptors: tuple[int, ...] = ()) -> None:
         try:

@@ -6,7 +6,7 @@
 
 What reads the groups of the stream is GroupedRows (row_reader.pyx). In a group left rows come before right ones. A
 function that reads right rows first makes the left ones wait: they are kept, in memory up to KEPT_BYTES_MAX and in a
-file without a name beyond, and read from there.
+file without a name beyond, and read from there. Its bytes are asked of a ``Room``, an extent at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import pyarrow as pa
 
@@ -29,13 +29,29 @@ SIDE = "__side"
 LEFT, RIGHT = 0, 1
 
 KEPT_BYTES_MAX = 8 << 20
+#: bytes asked of a room at least
+_EXTENT_BYTES = 1 << 20
+
+
+class Room(Protocol):
+    """The room that files have on a disk."""
+
+    def reserve(self, size_bytes: int) -> None:
+        """Take bytes before they are written."""
+        ...
+
+    def give_back(self, size_bytes: int) -> None:
+        """Give bytes back that were taken."""
+        ...
 
 
 class KeptBatches:
     """Batches that wait for being read: a few in memory, more in a file."""
 
-    def __init__(self, folder: str | None) -> None:
+    def __init__(self, folder: str | None, room: Room | None) -> None:
         self._folder = folder
+        self._room = room
+        self._reserved_bytes = 0
         self._batches: list[pa.RecordBatch] = []
         self._size_bytes = 0
         self._file: IO[bytes] | None = None
@@ -52,7 +68,15 @@ class KeptBatches:
                 Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
             self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by close()
             self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
+        self._reserve(self._size_bytes - KEPT_BYTES_MAX)
         self._writer.write_batch(batch)
+
+    def _reserve(self, size_bytes: int) -> None:
+        """Make the room for the file at least that large."""
+        if self._room is not None and size_bytes > self._reserved_bytes:
+            more_bytes = max(size_bytes - self._reserved_bytes, _EXTENT_BYTES)
+            self._room.reserve(more_bytes)
+            self._reserved_bytes += more_bytes
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches in order, each once."""
@@ -70,14 +94,24 @@ class KeptBatches:
         if self._file is not None:
             self._file.close()
             self._file = None
+        if self._room is not None and self._reserved_bytes:
+            self._room.give_back(self._reserved_bytes)
+            self._reserved_bytes = 0
 
 
 class PairedGroups:
     """Cuts a stream of two inputs sorted together into pairs of groups with equal keys."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], views: tuple[View, View], folder: str | None = None) -> None:
+    def __init__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        views: tuple[View, View],
+        folder: str | None = None,
+        room: Room | None = None,
+    ) -> None:
         self._groups = GroupedRows(batches, views, (GROUP_START, SIDE))
         self._folder = folder
+        self._room = room
         self._pair = 0
         self._side = LEFT
         self._has_right = False
@@ -152,7 +186,7 @@ class PairedGroups:
         """Put the left rows that are not read yet aside, and go to the right ones if there are some."""
         for batch in self._groups.batches(LEFT):
             if self._kept is None:
-                self._kept = KeptBatches(self._folder)
+                self._kept = KeptBatches(self._folder, self._room)
                 self._kept_rows = taken_rows(self._kept.read())
             self._kept.add(batch)
         self._side = RIGHT

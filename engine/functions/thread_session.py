@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from engine.functions.function_body import FunctionBody
 from engine.functions.function_error import FunctionStopped, UserFunctionError
+from engine.functions.function_room import FunctionRoom
 from engine.functions.function_session import FunctionPlan, FunctionSession
 from engine.functions.user_function import FunctionContext
 from engine.task_log import carry_task_log
@@ -42,8 +43,9 @@ def open_thread_session(plan: FunctionPlan) -> FunctionSession:
         plan.output_schema,
         FunctionContext(plan.subtask_index, plan.parallelism, tables),
         plan.folder or None,
+        plan.room,
     )
-    return StreamThreadSession(body) if body.is_stream else ThreadSession(body)
+    return StreamThreadSession(body, plan.room) if body.is_stream else ThreadSession(body)
 
 
 class ThreadSession:
@@ -107,8 +109,9 @@ class StreamThreadSession:
     peak_bytes = 0
     is_at_work = False
 
-    def __init__(self, body: FunctionBody) -> None:
+    def __init__(self, body: FunctionBody, room: FunctionRoom | None) -> None:
         self._body = body
+        self._room = room
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         #: replies to an event: a batch, None for the end of input, True to continue, False to stop
         self._replies: queue.SimpleQueue[pa.RecordBatch | bool | None] = queue.SimpleQueue()
@@ -155,6 +158,8 @@ class StreamThreadSession:
         """End the function if it has not ended; idempotent."""
         with suppress(UserFunctionError):
             self.stop()
+        if self._room is not None:
+            self._room.close()
 
     def _give(self, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
         yield from self._until_input_wanted()

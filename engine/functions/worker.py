@@ -40,6 +40,9 @@ from engine.functions.worker_protocol import (
     OPENED_MAX,
     TRACE_SIGNAL,
     BatchDone,
+    DiskGranted,
+    DiskLeft,
+    DiskWanted,
     EndWorker,
     ForkRefused,
     ForkWorker,
@@ -300,6 +303,16 @@ class TaskLink:
         while not isinstance(reply := self._next(), ResultTaken):
             self._waiting.append(reply)
 
+    def reserve(self, size_bytes: int) -> None:
+        """Take bytes of a disk before they are written; the task fails where there are none."""
+        self.send(DiskWanted(size_bytes))
+        while not isinstance(reply := self._next(), DiskGranted):
+            self._waiting.append(reply)
+
+    def give_back(self, size_bytes: int) -> None:
+        """Give bytes of a disk back."""
+        self.send(DiskLeft(size_bytes))
+
     def skip_input(self) -> None:
         """Drop what comes until the input ends."""
         if not self._has_ended:
@@ -326,7 +339,7 @@ def run_function(link: TaskLink, message: OpenFunction, descriptors: tuple[int, 
     began_ns = time.process_time_ns()
     memories = [SharedBatches(descriptor) for descriptor in descriptors]
     try:
-        body = _load(message, memories)
+        body = _load(message, memories, link)
         with _long_calls(link, message, trace):
             _run_body(link, body)
         # A worker that waits for its next function has no thread of ours.
@@ -365,7 +378,7 @@ def _unwind(results: Iterator[pa.RecordBatch]) -> None:
         results.close()
 
 
-def _load(message: OpenFunction, memories: list[SharedBatches]) -> FunctionBody:
+def _load(message: OpenFunction, memories: list[SharedBatches], link: TaskLink) -> FunctionBody:
     sys.path[:0] = [entry for entry in message.job_modules if entry not in sys.path]
     known = set(sys.path)
     sys.path.extend(entry for entry in (*message.module_path, *message.script_modules) if entry not in known)
@@ -385,6 +398,7 @@ def _load(message: OpenFunction, memories: list[SharedBatches]) -> FunctionBody:
         pa.ipc.read_schema(pa.py_buffer(message.output_schema)),
         FunctionContext(message.subtask_index, message.parallelism, broadcasts),
         message.folder or None,
+        link if message.folder else None,
     )
 
 

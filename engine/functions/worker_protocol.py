@@ -1,15 +1,16 @@
 """Messages between a task and its worker: a length (4 bytes, little endian) and msgpack.
 
     task -> worker    OpenFunction (descriptors ride along) · ProcessBatch(slot, size) · InputEnded
-                      ResultTaken · StopFunction · (end of stream: the worker exits)
+                      ResultTaken · DiskGranted · StopFunction · (end of stream: the worker exits)
     worker -> task    FunctionOpened · ResultReady(size) · BatchDone · FunctionSatisfied
-                      FunctionFinished(counters) · FunctionFailed
+                      DiskWanted(size) · DiskLeft(size) · FunctionFinished(counters) · FunctionFailed
 
     task -> zygote    ForkWorker(number) (descriptors of socket and memory ride along) · EndWorker(number)
     zygote -> task    WorkerForked(pid) · WorkerEnded(exit code), in order of the requests
 
     OpenFunction ─► FunctionOpened ─► (ProcessBatch ─► BatchDone)* ─► InputEnded ─► FunctionFinished
                                        results at any time, each answered by ResultTaken
+                                       DiskWanted at any time, answered by DiskGranted, or the task fails
 
 With OpenFunction ride descriptors of broadcast data and, where the worker has the rights of another user and opens
 nothing of the task's by name, those of the folders of modules and of the log, in this order.
@@ -109,6 +110,22 @@ class ResultReady(msgspec.Struct, frozen=True, tag="result"):
     size_bytes: int
 
 
+class DiskWanted(msgspec.Struct, frozen=True, tag="disk_wanted"):
+    """The function is about to write so many bytes more to its file."""
+
+    size_bytes: int
+
+
+class DiskGranted(msgspec.Struct, frozen=True, tag="disk_granted"):
+    """The bytes may be written."""
+
+
+class DiskLeft(msgspec.Struct, frozen=True, tag="disk_left"):
+    """The file is gone that had so many bytes."""
+
+    size_bytes: int
+
+
 class BatchDone(msgspec.Struct, frozen=True, tag="done"):
     """The oldest batch has been read to its end."""
 
@@ -182,6 +199,9 @@ Message = (
     | ResultTaken
     | FunctionOpened
     | ResultReady
+    | DiskWanted
+    | DiskGranted
+    | DiskLeft
     | BatchDone
     | FunctionSatisfied
     | FunctionFinished

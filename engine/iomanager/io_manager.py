@@ -95,6 +95,11 @@ class IOManager:
         return [directory.folder for directory in self._directories]
 
     @property
+    def first_directory(self) -> SpillDirectory:
+        """The directory for files that are in one place alone."""
+        return self._directories[0]
+
+    @property
     def limits(self) -> list[DiskLimit]:
         """The limit of each of these folders."""
         return [directory.limit for directory in self._directories]

@@ -25,7 +25,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.insight.disk_watch import DISK_COUNTED, DISK_LIMIT
 from engine.iomanager.disk_use import disk_bytes
 from engine.iomanager.io_manager import IOManager
-from engine.iomanager.spill_directory import spill_directories
+from engine.iomanager.spill_directory import SpillDirectory, spill_directories
 from engine.machine_limits import raise_descriptor_limit
 from engine.memory.budget import process_budget
 from engine.memory.control_group import anonymous_bytes, machine_bytes
@@ -95,7 +95,7 @@ class ProcessResources:
         configuration: Configuration,
         slot_count: int,
         clock: Clock,
-        module_store: ModuleStore | None = None,
+        new_module_store: Callable[[SpillDirectory], ModuleStore] | None = None,
         data_plane: DataPlaneSettings | None = None,
     ) -> None:
         raise_descriptor_limit()
@@ -136,8 +136,9 @@ class ProcessResources:
                 self.sizes.process_bytes,
                 partial(process_bytes_for, configuration, slot_count, _room_bytes()),
                 configured_worker_user(configuration),
+                io_manager.first_directory.limit,
             ),
-            module_store=module_store,
+            module_store=None if new_module_store is None else new_module_store(io_manager.first_directory),
             new_thread=self._helpers.thread,
             data_plane=plane,
         )
@@ -150,7 +151,7 @@ class ProcessResources:
         return "" if self._services.data_plane is None else self._services.data_plane.address
 
     def disk_bytes(self) -> tuple[int, int]:
-        """Return the bytes that spilled rows and stored results take, and those free on their disks."""
+        """Return the bytes that spilled rows, stored results and files of jobs take, and those free on their disks."""
         return disk_bytes(self._services.io_manager.folders)
 
     @property

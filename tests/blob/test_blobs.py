@@ -21,9 +21,10 @@ from engine.blob.blob_server import BlobServer
 from engine.blob.blob_store import BlobNameError, BlobStore, CorruptBlobError
 from engine.blob.module_store import BlobModuleStore
 from engine.clock import ManualClock
-from engine.errors import DataError, ResourceError
+from engine.errors import DataError, DiskFullError, ResourceError
 from engine.graph.job_graph import JobArtifact
 from engine.ids import JobId
+from engine.iomanager.disk_limit import DiskLimit
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 from tests.rpc.served import SECRET, Served
@@ -223,14 +224,14 @@ def test_folders_that_somebody_removes_are_made_again_and_what_was_in_them_is_no
 
 
 def test_what_somebody_removed_is_made_again_and_fetched_again(running, tmp_path):
-    own = ProcessFolder.create(tmp_path / "scratch", FolderPrefix.BLOBS)
+    own = ProcessFolder.create(tmp_path / "scratch", FolderPrefix.JOBS)
     store = BlobStore(own.path / "jobs", ensure_around=own.ensure)
     shutil.rmtree(tmp_path / "scratch")
     assert store.changes() == {}
     with store.writer("a" * 32, key_of(b"again")) as writer:
         writer.write(b"again")
         assert writer.commit().read_bytes() == b"again"
-    assert sweep(tmp_path / "scratch", FolderPrefix.BLOBS) == []
+    assert sweep(tmp_path / "scratch", FolderPrefix.JOBS) == []
     own.close()
 
 
@@ -287,6 +288,43 @@ def test_modules_become_entries_of_a_search_path_made_once(running, cache):
     assert [sorted(os.listdir(entry)) for entry in path] == [["one.py", "two.py"], ["three.py"], ["four.py"]]  # noqa: PTH208
     store.release_job(job_id)
     assert not os.path.exists(path[0])  # noqa: PTH110
+
+
+def test_files_of_jobs_take_of_the_limit_packed_and_unpacked_until_their_job_ends(running, tmp_path):
+    limit = DiskLimit(tmp_path, 1_000_000)
+    store = BlobStore(tmp_path / "cache")
+    cache = BlobCache(store, lambda: running.server.address, Credentials(SECRET), MAX_SIZE, limit=limit)
+    modules = BlobModuleStore(cache)
+    first, second = JobId.random(), JobId.random()
+    archive, module = archive_of(one="A = 1\n" * 30_000, two="B = 2"), b"C = 3\n" * 50_000
+    for job_id in (first, second):
+        running.put(job_id, archive)
+        running.put(job_id, module)
+    packed = JobArtifact("modules.zip", key_of(archive), len(archive))
+    modules.search_path(first, [packed])
+    unpacked_bytes = 180_000 + len("B = 2")
+    assert limit.job_bytes() == {first.value: len(archive) + unpacked_bytes}
+    modules.search_path(first, [packed, JobArtifact("three.py", key_of(module), len(module))])
+    assert limit.used_bytes == len(archive) + unpacked_bytes + 2 * len(module)
+    with pytest.raises(DiskFullError, match=r"no room for files that ship with job .*raise taskmanager\.disk\.limit"):
+        modules.search_path(second, [JobArtifact("three.py", key_of(module), len(module))])
+    assert limit.job_bytes().get(second.value, 0) in (0, len(module)), "what failed gives its bytes back"
+    modules.release_job(first)
+    modules.search_path(second, [JobArtifact("three.py", key_of(module), len(module))])
+    assert limit.job_bytes() == {second.value: 2 * len(module)}
+    modules.release_job(second)
+    assert limit.used_bytes == 0
+
+
+def test_an_archive_that_is_refused_gives_its_bytes_back(running, tmp_path):
+    limit = DiskLimit(tmp_path, 1_000_000)
+    store = BlobStore(tmp_path / "cache")
+    cache = BlobCache(store, lambda: running.server.address, Credentials(SECRET), MAX_SIZE, limit=limit)
+    job_id, archive = JobId.random(), b"no archive"
+    running.put(job_id, archive)
+    with pytest.raises(DataError, match="not a zip"):
+        BlobModuleStore(cache).search_path(job_id, [JobArtifact("a.zip", key_of(archive), len(archive))])
+    assert limit.used_bytes == len(archive), "the blob itself is here"
 
 
 @pytest.mark.parametrize("name", ["../x.py", "a/b.py", "1.py", ".py", "a b.py", "x.py\n", "a.b.py"])

@@ -117,9 +117,8 @@ def test_no_route_is_reached_without_the_secret_or_with_a_foreign_host(kind, bin
         finally:
             await server.stop()
             daemon._blocking_work.shutdown()
-            for folder in ("_own_folder", "_blob_folder"):
-                if hasattr(daemon, folder):
-                    getattr(daemon, folder).close()
+            if hasattr(daemon, "_own_folder"):
+                daemon._own_folder.close()
 
     asyncio.run(scenario())
 
@@ -190,7 +189,6 @@ def test_a_task_manager_tells_its_metrics_to_readers_whose_token_it_was_given(ha
         finally:
             await daemon._server.stop()
             daemon._blocking_work.shutdown()
-            daemon._blob_folder.close()
 
     asyncio.run(scenario())
     assert token.exists() == has_token, "a TaskManager makes none"

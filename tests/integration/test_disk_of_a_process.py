@@ -15,6 +15,7 @@ pytestmark = pytest.mark.integration
 
 ROWS = 2_000_000
 SETTINGS = {"parallelism.default": 2, "taskmanager.memory.process.size": "64mb", "taskmanager.disk.limit": "20mb"}
+TOTAL = pa.schema([("total", pa.int64())])
 BLOCKING = {"execution.mode": "BATCH_FORCED"}
 
 
@@ -69,6 +70,34 @@ def test_a_job_that_takes_too_much_fails_alone_and_leaves_nothing(job, settings,
         for limit in limits_of(env):
             assert limit.used_bytes == 0, limit.job_bytes()
     assert not list(tmp_path.glob("**/*.spill")) and not list(tmp_path.glob("**/*.shuffle.*"))
+
+
+def right_first(left, right):
+    return [(sum(row.n for row in right) + sum(len(row.text) for row in left),)]
+
+
+@pytest.mark.parametrize("kind", ["process", "thread"])
+@pytest.mark.parametrize("limit", ["12mb", "60mb"])
+def test_groups_that_a_function_keeps_are_counted(kind, limit, tmp_path):
+    words = np.random.default_rng(4)
+    left = pa.table({"k": [1] * 24_000, "text": [words.bytes(512).hex() for _ in range(24_000)]})
+    right = pa.table({"k": [1], "n": [5]})
+    config = {
+        "parallelism.default": 1, "taskmanager.memory.process.size": "1gb", "taskmanager.disk.limit": limit,
+        "io.tmp.dirs": str(tmp_path), "python.execution-mode": kind,
+    }  # fmt: skip
+    with Environment(config=config) as env:
+        pairs = env.from_arrow(left).co_group(env.from_arrow(right), "k", right_first, TOTAL)
+        if limit == "60mb":
+            assert pairs.collect() == [(5 + 24_000 * 1024,)]
+        else:
+            with pytest.raises(JobExecutionError) as caught:
+                pairs.collect()
+            text = str(caught.value)
+            assert "of the limit of 12.6 MB in" in text and "raise taskmanager.disk.limit" in text, text
+            assert "right_first keeps rows that it has not read yet" in text, text
+        for each in limits_of(env):
+            assert each.used_bytes == 0, each.job_bytes()
 
 
 @pytest.mark.parametrize("job", [ordered, grouped, widened])

@@ -226,10 +226,10 @@ class TopTest:
 
     def mask(self, array: pa.Array, mask: pa.BooleanArray | None = None) -> pa.BooleanArray | None:
         """Return the mask of rows that may be among the first, within another mask; array: plain, or a dictionary."""
-        if self.is_learning:
-            wanted = self._anded(mask, self._found(array))
-            self._learn(array if wanted is None else pc.filter(array, wanted))
         found = self._anded(mask, self._found(array))
+        if self.is_learning and (found is None or found.true_count):  # hardly ever, when the threshold is a good one
+            self._learn(array if found is None else pc.filter(array, found))
+            found = self._anded(mask, self._found(array))
         if self.is_dropping and found is not None:
             asked, left = len(array) if mask is None else mask.true_count, found.true_count
             self.rows_dropped += asked - left

@@ -42,6 +42,8 @@ cdef inline int64_t slots_for(int64_t groups, int64_t page_size) noexcept nogil:
 # An empty directory of so many slots, in one large page; False: no memory, the directory is as before.
 cdef bint directory_take(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil
 cdef void directory_give(GroupDirectory* directory, PagePool pool) noexcept nogil
+# Exchange it for an empty one of so many slots, or of as many as it had; False: there is none any more.
+cdef bint directory_exchange(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil
 # Whether a directory of twice the slots fits in place of this one, in half of the pool, and leaves a page free.
 cdef bint directory_can_double(const GroupDirectory* directory, PagePool pool) noexcept nogil
 # Enter a group that is not in it. Caller guarantees an empty slot.

@@ -60,6 +60,12 @@ cdef bint directory_can_double(const GroupDirectory* directory, PagePool pool) n
     return wanted <= pool.page_limit // 2 and wanted < pool.pages_free() + held
 
 
+cdef bint directory_exchange(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil:
+    cdef int64_t before = directory.slot_count
+    directory_give(directory, pool)
+    return directory_take(directory, pool, slot_count) or directory_take(directory, pool, before)
+
+
 cdef void directory_insert(GroupDirectory* directory, const uint8_t* group, uint64_t hash) noexcept nogil:
     cdef int64_t mask = directory.slot_count - 1
     cdef int64_t position = directory_index(directory, hash)
@@ -94,8 +100,7 @@ cdef void directory_grow(GroupDirectory* directory, PagePool pool, const GroupSt
     cdef int64_t slot_count = directory.slot_count
     cdef int64_t limit = directory_limit(directory)
     if limit - group_count < new_groups and group_count > limit // 2 and directory_can_double(directory, pool):
-        directory_give(directory, pool)
-        if directory_take(directory, pool, 2 * slot_count) or directory_take(directory, pool, slot_count):
+        if directory_exchange(directory, pool, 2 * slot_count):
             directory_fill(directory, stores, store_count)
 
 

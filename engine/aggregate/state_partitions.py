@@ -70,15 +70,19 @@ WAITING_SHARE_OF_NEW = 4
 
 
 class _Merging:
-    """Rows that are merged into the groups of their partitions, until one finds no room. Threads: any, in ``run``."""
+    """Rows that are merged into the groups of their partitions, until one finds no room. Threads: any, in ``run``.
+
+    Args: left: what is to be merged, the last first; new_share: expected groups for each row.
+    """
 
     def __init__(
         self,
         groups: Mapping[int, StateRowTable],
         left: list[tuple[int, KeptRows]],
         tools: list[tuple[MergeScratch, StateCombiner]],
+        new_share: float,
     ) -> None:
-        self._groups, self._left, self._tools = groups, left, tools
+        self._groups, self._left, self._tools, self._new_share = groups, left, tools, new_share
         #: partitions that found no room
         self.full: list[tuple[int, KeptRows]] = []
         self._made: list[int] = []
@@ -109,7 +113,8 @@ class _Merging:
         groups = self._groups[partition]
         before = groups.group_count
         groups.work_with(*tools)
-        if groups.add_kept(kept, kept.row_count):
+        expected = before + int(kept.row_count * self._new_share) if before else kept.row_count
+        if groups.add_kept(kept, expected):
             self._made.append(groups.group_count - before)
         else:
             self.full.append((partition, kept))
@@ -133,7 +138,8 @@ class StatePartitions:
         self._pool, self._page_limit = pool, page_limit
         #: groups of partitions in memory, by partition, if rows are merged
         self._groups: dict[int, StateRowTable] = {}
-        self._groups_are_fewer = True
+        #: new groups for each of the rows that were merged last
+        self._new_share = 0.0
         #: scratch and combiner of each thread that merges
         self._tools: list[tuple[MergeScratch, StateCombiner]] = []
         self._helpers: HelperThreads | None = None
@@ -179,7 +185,7 @@ class StatePartitions:
             self.rows.page_limit = self._page_limit
             return
         least = min(WAITING_PAGES * self.rows.partition_count, self._page_limit // 4)
-        share = WAITING_SHARE if self._groups_are_fewer else WAITING_SHARE_OF_NEW
+        share = WAITING_SHARE if self._new_share <= MERGE_RATIO else WAITING_SHARE_OF_NEW
         self.rows.page_limit = min(max(least, held * share), self._page_limit - held)
 
     def _largest(self) -> int:
@@ -198,7 +204,7 @@ class StatePartitions:
         left, made = sorted(taken, key=lambda each: each[1].page_count), 0
         try:
             while left:
-                merging = _Merging(self._groups, left, self._tools)
+                merging = _Merging(self._groups, left, self._tools, self._new_share)
                 if self._helpers is not None and pages >= THREADED_PAGES:
                     self._helpers.run(merging.run)
                 else:
@@ -210,7 +216,7 @@ class StatePartitions:
         finally:
             for _, kept in taken:
                 kept.delete()
-        self._groups_are_fewer = made <= MERGE_RATIO * waited
+        self._new_share = made / max(waited, 1)
         return waited
 
     def _spill_groups(self, partition: int) -> None:

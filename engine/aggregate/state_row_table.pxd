@@ -48,6 +48,8 @@ cdef class StateRowTable:
     cdef inline uint8_t* _place_at(self, int64_t size) noexcept nogil
     cdef void _move_together(self) noexcept nogil
     cdef void _grow(self, int64_t new_groups) noexcept nogil
+    cdef void _make_room(self, int64_t groups) noexcept nogil
+    cdef void _resize(self, int64_t slot_count) noexcept nogil
     cdef void _fill(self) noexcept nogil
     cdef int _check(self, int64_t done, int failure) except -1
     cdef int64_t _merge_pages(self, KeptRows kept, int* failure) noexcept nogil

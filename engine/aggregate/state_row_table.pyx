@@ -36,6 +36,7 @@ from libc.string cimport memcpy, memmove, memset
 from engine.accumulators.state_combiner cimport StateCombiner
 from engine.aggregate.group_directory cimport (
     directory_can_double,
+    directory_exchange,
     directory_give,
     directory_group,
     directory_index,
@@ -114,7 +115,7 @@ cdef class StateRowTable:
     def add_kept(self, KeptRows kept not None, int64_t groups_expected):
         """Merge unread rows into the groups that are here already; their pages go back on the way.
 
-        Args: groups_expected: where none are here, for the size of the directory, which grows if there are more.
+        Args: groups_expected: that are here then, for the size of the directory, which grows if there are more.
         Returns: whether they fit; else nothing is here any more, and kept has all, groups first.
         Raises: DataError when a sum overflows.
         """
@@ -125,6 +126,8 @@ cdef class StateRowTable:
         with nogil:
             if self.group_count == 0:
                 self._begin(groups_expected)
+            else:
+                self._make_room(groups_expected)
             done = self._merge_pages(kept, &failure)
         self._check(done, failure)
         if kept._page_index == kept._page_count:
@@ -409,24 +412,29 @@ cdef class StateRowTable:
 
     cdef void _grow(self, int64_t new_groups) noexcept nogil:
         """Double the directory where so many new groups may not find room, it is half full, and it fits."""
-        cdef int64_t slot_count = self._directory.slot_count
-        cdef int64_t limit = slot_limit(slot_count)
-        if self._directory.slots != NULL and limit - self.group_count < new_groups and (
-                self.group_count > limit // 2 and directory_can_double(&self._directory, self._pool)):
-            directory_give(&self._directory, self._pool)
-            if not directory_take(&self._directory, self._pool, 2 * slot_count):
-                directory_take(&self._directory, self._pool, slot_count)
-            self._move_together()
-            self._fill()
+        cdef int64_t room = slot_limit(self._directory.slot_count) - self.group_count
+        if self._directory.slots != NULL and room < min(new_groups, self.group_count) and (
+                directory_can_double(&self._directory, self._pool)):
+            self._resize(2 * self._directory.slot_count)
+
+    cdef void _make_room(self, int64_t groups) noexcept nogil:
+        """Have a directory of so many groups at once, if pages abound: each time it grows all groups are entered."""
+        cdef int64_t slot_count = slots_for(min(groups, self._group_limit), self._pool.page_size)
+        if self._directory.slots != NULL and slot_count > self._directory.slot_count and (
+                8 * slot_count // self._pool.page_size < self._pool.pages_free() // 4):
+            self._resize(slot_count)
+
+    cdef void _resize(self, int64_t slot_count) noexcept nogil:
+        directory_exchange(&self._directory, self._pool, slot_count)
+        self._move_together()
+        self._fill()
 
     cdef void _fill(self) noexcept nogil:
         """Enter all groups into the directory, which is empty: some at a time, so that slots are fetched together."""
         cdef uint8_t* groups[FILL_GROUPS]
         cdef uint64_t hashes[FILL_GROUPS]
         cdef int64_t index, position, count, row
-        if self._directory.slots == NULL:
-            return
-        for index in range(self._page_count):
+        for index in range(self._page_count if self._directory.slots != NULL else 0):
             position = 0
             while position < self._pages[index].used:
                 count = rows_of_page(self._pages[index].memory + position, self._pages[index].used - position, groups,

@@ -99,6 +99,20 @@ def merged_alone(groups, kept, expected):
     return groups.take() if groups.add_kept(kept, expected) else None
 
 
+@pytest.mark.parametrize("pages", [100, 2000])
+def test_a_directory_is_made_for_the_groups_to_come_where_pages_abound(workshop, pages):
+    batch = make_states("pair", 4000, 10**6)
+    with workshop.operator(pages) as (pool, space):
+        found, page_slots = groups_for(batch, 2, pool), pool.page_size // 8
+        assert found.add_kept(kept_rows(batch.slice(0, 2000), 2, pool, space, 90), 2000)
+        before, expected = found.page_count, 100 * page_slots
+        assert found.add_kept(kept_rows(batch.slice(2000), 2, pool, space, 90), expected)
+        assert (found.page_count - before > expected // page_slots) == (pages == 2000)
+        taken = found.take()
+        found.close()
+        assert python_rows(taken) == merged(python_rows([batch]), 2)
+
+
 def note_results(monkeypatch, cls, name):
     """What a method returns from now on."""
     method, results = getattr(cls, name), []

@@ -339,12 +339,14 @@ class SortedAggregateOperator(Exact, frozen=True, tag="sorted_aggregate"):
 class PartitionedAggregateOperator(Exact, frozen=True, tag="partitioned_aggregate"):
     """A SortedAggregateOperator for rows in any order: ``order_by`` is that of rows within a group.
 
-    Columns of the order are of types that have ``window.has_order_of_words``.
+    Columns of the order are of types that have ``window.has_order_of_words``. ``threads``: number of threads that
+    work on partitions of a subtask's groups, its own included.
     """
 
     keys: tuple[str, ...]
     order_by: tuple[SortKey, ...]
     calls: tuple[SortedCall, ...]
+    threads: int = 1
 
     @property
     def traits(self) -> Traits:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.graph.operator_descriptor import PartitionedAggregateOperator
 from engine.operators.evaluated_rows import EvaluatedRows
+from engine.operators.helper_threads import HelperThreads
 from engine.window.partitioned_groups import PartitionedGroups
 
 if TYPE_CHECKING:
@@ -35,5 +36,7 @@ class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
         groups = PartitionedGroups(
             schema, one.keys, one.calls, one.order_by, pool, budget_bytes, space, force_spill=context.force_spill
         )
+        if one.threads > 1:
+            groups.do_together(HelperThreads(context, one.threads))
         self.router = groups.router
         return groups

@@ -7,6 +7,8 @@ read; of many, most of its time is spent on merging partitions of them (``aggreg
 so there are as many threads for it as there would be subtasks. How many groups there are is a guess, so it is the rows
 that count, and whether there are enough groups is seen when they are there.
 
+The same goes for groups whose values are held (``window.partitioned_groups``), which lie in partitions from the start.
+
 Not so: what runs in other processes, whose slots have a thread each.
 
 Held by: tests/optimizer/test_aggregate_threads.py
@@ -19,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from engine.graph.operator_descriptor import HashAggregateOperator
+from engine.graph.operator_descriptor import HashAggregateOperator, PartitionedAggregateOperator
 from engine.optimizer.physical_plan import PhysicalNode
 from engine.optimizer.scan_planning import THREADS_MAX
 from engine.optimizer.settings import OptimizerSettings
@@ -38,9 +40,12 @@ def with_aggregate_threads(nodes: Sequence[PhysicalNode], settings: OptimizerSet
 
 def _with_threads(node: PhysicalNode, nodes: Sequence[PhysicalNode], threads: int) -> PhysicalNode:
     operator = node.descriptor.operator
-    if not isinstance(operator, HashAggregateOperator) or node.parallelism > 1 or not operator.keys:
+    if not isinstance(operator, HashAggregateOperator | PartitionedAggregateOperator) or node.parallelism > 1:
         return node
-    is_last = operator.phase in ("single", "final") and not operator.by_run
-    if not is_last or sum(nodes[channel.source].estimates.rows for channel in node.inputs) <= FEW_ROWS:
+    if isinstance(operator, HashAggregateOperator) and (
+        not operator.keys or operator.by_run or operator.phase not in ("single", "final")
+    ):
+        return node
+    if sum(nodes[channel.source].estimates.rows for channel in node.inputs) <= FEW_ROWS:
         return node
     return node.with_operator(msgspec.structs.replace(operator, threads=threads))

@@ -10,6 +10,9 @@
           │                                the other partitions are added and come next
           └─ consumer.undivided(part)      by another way: sorted, in blocks of rows, with a table that takes no more
 
+With ``do_together`` the next parts that are in memory are done by several threads, a few at a time, as long as they are
+small together; their results come in the same order.
+
 A part is divided while its level is at most level_max and the last partitioning has made it smaller: a part that holds
 most of what was partitioned is one key, or few, which stay together under every hash. So the recursion ends whatever
 the keys are.
@@ -23,7 +26,7 @@ Held by: tests/partitions/test_recursion.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 import msgspec
@@ -42,8 +45,23 @@ LEVEL_MAX = 2
 SHRINK_LIMIT = 0.5
 #: level of the files that have been written twice
 LEVEL_WRITTEN_TWICE = 2
+#: parts for each thread that are done together, so that none waits long for another
+PARTS_A_THREAD = 4
 #: the most passes over a file that has been written twice
 PASSES_MAX = 128
+
+
+class Threads(Protocol):
+    """Threads of a task, its own among them (``operators.helper_threads``)."""
+
+    @property
+    def count(self) -> int:
+        """Number of threads."""
+        ...
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Call work in all of them, until it has ended in each."""
+        ...
 
 
 class Part(Protocol):
@@ -112,7 +130,18 @@ class Recursion(Generic[P]):
     def __init__(self, level_max: int = LEVEL_MAX) -> None:
         self._level_max = level_max
         self._waiting: list[P] = []
-        self._current: P | None = None
+        #: parts that are being done
+        self._taken: list[P] = []
+        self._threads: Threads | None = None
+        self._size_of: Callable[[P], int | None] = lambda _: None
+        self._bytes_max = 0
+
+    def do_together(self, threads: Threads | None, size_of: Callable[[P], int | None], bytes_max: int) -> None:
+        """Have threads do parts of at most so many bytes together.
+
+        Args: size_of: bytes of a part that ``in_memory`` of the consumer has results of, in any thread; else None.
+        """
+        self._threads, self._size_of, self._bytes_max = threads, size_of, bytes_max
 
     @property
     def waiting(self) -> Sequence[P]:
@@ -126,23 +155,59 @@ class Recursion(Generic[P]):
     def results(self, consumer: Consumer[P]) -> Iterator[pa.RecordBatch]:
         """Yield the results of all parts, and of those that they are divided into."""
         while self._waiting:
-            self._current = part = self._waiting.pop()
+            together = self._next_together()
+            count = max(1, together)
+            self._taken = parts = self._waiting[-count:][::-1]
+            del self._waiting[-count:]
             try:
+                if self._threads is not None and together:
+                    yield from _in_threads(self._threads, consumer, parts)
+                    continue
+                (part,) = parts
                 found = consumer.in_memory(part)
                 if found is None:
                     is_divisible = part.level <= self._level_max and part.has_shrunk
                     found = consumer.divided(part) if is_divisible else consumer.undivided(part)
                 yield from found
             finally:
-                self._current = None
-                part.delete()
+                self._taken = []
+                close_all(part.delete for part in parts)
+
+    def _next_together(self) -> int:
+        """Return the number of parts that threads do together next; 0: the next one is done alone."""
+        if self._threads is None:
+            return 0
+        count, left = 0, self._bytes_max
+        for part in self._waiting[: -PARTS_A_THREAD * self._threads.count - 1 : -1]:
+            size = self._size_of(part)
+            if size is None or size > left:
+                break
+            count, left = count + 1, left - size
+        return count if count > 1 else 0
 
     def close(self) -> None:
         """Delete all parts; idempotent."""
         waiting, self._waiting = self._waiting, []
-        if self._current is not None:
-            waiting.append(self._current)
-        close_all(part.delete for part in waiting)
+        close_all(part.delete for part in (*waiting, *self._taken))
+
+
+def _in_threads(threads: Threads, consumer: Consumer[P], parts: Sequence[P]) -> Iterator[pa.RecordBatch]:
+    """Yield the results of parts, each of which a thread has made, in the order of the parts."""
+    left, made = list(range(len(parts)))[::-1], dict[int, list["pa.RecordBatch"]]()
+
+    def work() -> None:
+        while left:
+            try:
+                number = left.pop()
+            except IndexError:
+                return
+            found = consumer.in_memory(parts[number])
+            assert found is not None, "it is small"
+            made[number] = list(found)
+
+    threads.run(work)
+    for number in range(len(parts)):
+        yield from made.pop(number)
 
 
 def parts_of_files(files: Sequence[Sequence[SpillFile]], level: int, kept_bytes: int = 0) -> list[WaitingPart]:

@@ -7,7 +7,8 @@
 
     rows ─hash of keys─► partitions, in pages and files (``row_partitions``)
                           │ one after the other
-                          ├── small enough: its rows group by group (``group_order``), then each call at once:
+                          ├── small enough: its rows group by group (``group_order``), then each call at once, by
+                          │                 several threads where partitions are smaller than that together:
                           │                 quantile    selected from the group's values (``quantiles``)
                           │                 list, only  as they came, or in order (``group_sort``)
                           ├── larger, in a file: partitioned again (``recursion``)
@@ -42,7 +43,7 @@ from engine.graph.sort_key import SortKey
 from engine.iomanager.spill_file import SpillFile
 from engine.partitions.parted_input import PartedInput
 from engine.partitions.partition_files import PARTITION_PAGES_MIN, partitions_of_memory
-from engine.partitions.recursion import Recursion, WaitingPart, parts_of_files
+from engine.partitions.recursion import Recursion, Threads, WaitingPart, parts_of_files
 from engine.partitions.row_partitions import KeptRows
 from engine.partitions.spilled_rows import SpilledRows
 from engine.records.arrow_functions import pc
@@ -104,6 +105,10 @@ class PartitionedGroups:
         self._sorting: _Sorting | None = None
         #: schema of the output
         self.schema = sorted_schema(self._schema, keys, calls)
+
+    def do_together(self, threads: Threads) -> None:
+        """Have threads of the task work on partitions that are small together; before the first row comes."""
+        self._recursion.do_together(threads, self._size_of, self._whole_bytes)
 
     @property
     def router(self) -> PartitionRouter | None:
@@ -168,6 +173,11 @@ class PartitionedGroups:
                 kept_bytes += size
         self._recursion.add(parts_of_files([self._input.end()], parts.level + 1, kept_bytes))
         self._recursion.add(kept)
+
+    def _size_of(self, part: WaitingPart) -> int | None:
+        """Return the bytes of rows that are in memory; None: they are in a file."""
+        rows = part.rows[0]
+        return rows.page_count * self._pool.page_size + rows.bytes_outside() if isinstance(rows, KeptRows) else None
 
     # ------------------------------------------------------------------------------------------- parts (``recursion``)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine import Environment, col, count, sum_
+from engine import Environment, col, count, median, quantile, sum_
 from engine.operators.helper_threads import HelperThreads
 
 ROWS = 700_000
@@ -53,3 +54,16 @@ def test_groups_are_those_of_one_thread(env, path, monkeypatch):
     assert groups["text"].to_pylist() == wanted["text"].to_pylist()
     assert groups["n"].to_pylist() == wanted["count_all"].to_pylist()
     assert groups["s"].to_pylist() == wanted["v_sum"].to_pylist()
+
+
+def test_groups_whose_values_are_held_are_worked_on_by_threads(env, path, monkeypatch):
+    runs, run = [], HelperThreads.run
+    monkeypatch.setattr(HelperThreads, "run", lambda self, work: (runs.append(self.count), run(self, work)))
+    medians = env.read_parquet(str(path)).group_by("v").agg(m=median("k"), h=quantile("k", 1.0))
+    assert "partitions are grouped by 4 threads" in medians.explain()
+    found = medians.to_arrow().sort_by("v")
+    assert runs
+    keys, values = pq.read_table(path)["v"].to_numpy(), pq.read_table(path)["k"].to_numpy()
+    groups = [values[keys == number] for number in range(1000)]
+    assert found["m"].to_pylist() == [float(np.median(group)) for group in groups]
+    assert found["h"].to_pylist() == [float(group.max()) for group in groups]

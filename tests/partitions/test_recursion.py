@@ -1,5 +1,7 @@
 """Parts that wait: in memory, divided, or by another way; the next one first, and nothing is left."""
 
+import threading
+
 import pytest
 
 from engine.partitions.recursion import LEVEL_WRITTEN_TWICE, PASSES_MAX, Recursion, parts_of_files, passes_pay
@@ -48,6 +50,54 @@ def test_parts_are_divided_until_they_fit_the_next_one_first():
     ]
     assert all(part.is_deleted for part in consumer.made)
     assert list(recursion.waiting) == []
+
+
+class Threads:
+    """Two threads that do a part each, one after the other."""
+
+    count = 2
+
+    def __init__(self):
+        self.runs = 0
+
+    def run(self, work):
+        self.runs += 1
+        threads = [threading.Thread(target=work) for _ in range(self.count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def test_parts_that_are_small_together_are_done_by_threads_in_their_order():
+    recursion, threads = Recursion(level_max=3), Threads()
+    recursion.do_together(threads, lambda part: part.rows if part.rows <= 10 else None, 25)
+    consumer, names = Consumer(recursion), [f"p{number:02}" for number in range(12)]
+    recursion.add([Part("z", 5), Part("x", 40), *(Part(name, 2) for name in reversed(names))])
+    found = list(recursion.results(consumer))
+    assert found == [*names, "x-kept", "xa-kept", "xaa", "xab", "xb-kept", "xba", "xbb", "z"]
+    # 8 and 4 of them; two halves twice, the last two with one more
+    assert threads.runs == 4
+    assert all(part.is_deleted for part in consumer.made)
+    assert list(recursion.waiting) == []
+
+
+def test_parts_that_are_large_together_are_done_one_by_one():
+    recursion, threads = Recursion(), Threads()
+    recursion.do_together(threads, lambda part: part.rows, 7)
+    recursion.add([Part("b", 4), Part("a", 4)])
+    assert list(recursion.results(Consumer(recursion))) == ["a", "b"]
+    assert threads.runs == 0
+
+
+def test_what_threads_have_taken_is_deleted_when_it_is_not_wanted():
+    recursion, parts = Recursion(), [Part(name, 1) for name in "abc"]
+    recursion.do_together(Threads(), lambda part: part.rows, 100)
+    recursion.add(parts)
+    results = recursion.results(Consumer(recursion))
+    assert next(results) == "c"
+    results.close()
+    assert all(part.is_deleted for part in parts)
 
 
 def test_a_part_that_did_not_shrink_is_not_divided_again():

@@ -20,7 +20,12 @@ from typing import NamedTuple
 import msgspec
 
 from engine.graph.expression import Expression, columns_of
-from engine.graph.operator_descriptor import OperatorDescriptor, PartitionedAggregateOperator, SortedAggregateOperator
+from engine.graph.operator_descriptor import (
+    OperatorDescriptor,
+    PartitionedAggregateOperator,
+    PhysicalOperator,
+    SortedAggregateOperator,
+)
 from engine.graph.plan import PlanNode, SortedAggregate
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.sort_key import SortKey
@@ -61,6 +66,11 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
         calls = [call for call in operator.calls if call.name in used] or operator.calls[:1]
         read = {name for call in calls for name in (call.argument, call.where) if name is not None}
         return {*operator.keys, *(key.column for key in operator.order_by)} | read
+
+    def details(self, operator: PhysicalOperator) -> Sequence[str]:
+        """Return the threads of one by partitions."""
+        threads = operator.threads if isinstance(operator, PartitionedAggregateOperator) else 1
+        return [f"partitions are grouped by {threads} threads"] if threads > 1 else []
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: SortedAggregate, used: set[str]) -> None:
         """Compute what is used, one at least."""

@@ -10,6 +10,7 @@ row_functions.py        coalesce, least and the like: functions of several value
 aggregates.py           sum_, count and the like, and expressions of them
 value_aggregates.py     aggregates that look at the order of values
 windows.py              row_number, lag and the like, over
+framed_aggregates.py    medians and lists over frames
 running_functions.py    cum_sum, diff, forward_fill, ewm_mean and the like
 selectors.py            columns by type, name and place; selected_columns.py: what they mean of a schema
 name_expressions.py     names made of a column's

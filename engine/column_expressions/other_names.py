@@ -63,8 +63,9 @@ ON_EXPRESSIONS: Final = _by_name(
     ),
     *(
         (f"rolling_{each}", f"rolling_{each}(x, 3).over(partition_by, order_by)")
-        for each in ("sum", "mean", "min", "max", "std", "var")
+        for each in ("sum", "mean", "median", "min", "max", "std", "var")
     ),
+    ("rolling_quantile", "rolling_quantile(x, 0.9, 3).over(partition_by, order_by)"),
     ("startsWith", ".str.starts_with(text)"),
     ("endsWith", ".str.ends_with(text)"),
     ("isBetween", "between(low, high)"),

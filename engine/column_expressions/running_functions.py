@@ -3,7 +3,7 @@
     cum_sum cum_prod cum_min cum_max cum_count          of all rows up to this one; reverse=True: from this one on
     diff pct_change                                     against the value so many rows before
     forward_fill backward_fill interpolate              in the place of nulls
-    rolling_sum rolling_mean rolling_min ...            of so many rows, or of a span of time
+    rolling_sum rolling_mean rolling_median ...         of so many rows
     ewm_mean                                            a mean in which older values count less
     cut qcut                                            between which breaks, or quantiles, a value lies
     is_unique is_duplicated is_first_distinct ...       whether other rows have the same values
@@ -27,7 +27,7 @@ import pyarrow as pa
 from engine.column_expressions.aggregates import Aggregate, avg, count, max_, min_, stddev, sum_, variance
 from engine.column_expressions.expression import Expr, to_expression
 from engine.column_expressions.expressions import lit, row_place, when
-from engine.column_expressions.value_aggregates import quantile, share_of
+from engine.column_expressions.value_aggregates import median, quantile, share_of
 from engine.column_expressions.windows import (
     Rows,
     RunningFunction,
@@ -291,6 +291,26 @@ def rolling_var(
 ) -> WindowFunction:
     """Return the variance (n - 1) of this row and those before it; see ``rolling_sum``."""
     return _rolling("rolling_var", x, window_size, min_samples, center, variance)
+
+
+def rolling_median(
+    x: Expr | str, window_size: int, min_samples: int | None = None, center: bool = False
+) -> WindowFunction:
+    """Return the median of this row and those before it, ``window_size`` in all; see ``rolling_sum``."""
+    return _rolling("rolling_median", x, window_size, min_samples, center, median)
+
+
+def rolling_quantile(
+    x: Expr | str, q: float, window_size: int, min_samples: int | None = None, center: bool = False
+) -> WindowFunction:
+    """Return the quantile ``q`` of this row and those before it; see ``quantile`` and ``rolling_sum``.
+
+    >>> data = rows({"day": [1, 2, 3], "x": [5, 7, 4]})
+    >>> data.select("day", m=rolling_quantile("x", 0.5, 2).over(order_by="day")).sort("day").collect()
+    [Row(day=1, m=None), Row(day=2, m=6.0), Row(day=3, m=5.5)]
+    """
+    share = share_of(q, "rolling_quantile")
+    return _rolling("rolling_quantile", x, window_size, min_samples, center, lambda value: quantile(value, share))
 
 
 # ---- which part of the values

@@ -6,7 +6,8 @@
     cum_sum(x) forward_fill(x) diff(x) ewm_mean(x) ...             those of running_functions, made of these
     sum_ avg count min_ max_ stddev variance first last            aggregates of the frame
     count_distinct min_by max_by covar covar_pop corr              those that ``window_rewrites`` makes of them
-    median quantile mode collect_list string_agg histogram ...     all others, of whole partitions: partition_aggregates
+    median quantile collect_list string_agg ...                    those of all values of the frame: framed_aggregates
+    mode histogram skewness ...                                    others, of whole partitions: partition_aggregates
 
 ``over`` says which rows belong together, in which order they are, and which of them are seen; it gives an expression,
 for select, with_columns and filter, on its own or as a part of others. Without a frame it is SQL's: with an order all
@@ -25,9 +26,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 import msgspec
 
 from engine.column_expressions.expression import Expr, to_expression
-from engine.errors import NotYetSupportedError, SchemaError
+from engine.column_expressions.framed_aggregates import framed
+from engine.errors import SchemaError
 from engine.expressions.text import expression_text
-from engine.graph.expression import OF_GROUPS, ColumnRef, Expression, OrderedBy, Over
+from engine.graph.expression import OF_GROUPS, Aggregated, ColumnRef, Expression, OrderedBy, Over
 from engine.graph.window import (
     CURRENT_ROW,
     GROUP,
@@ -156,25 +158,16 @@ def over(
         raise SchemaError(f"{function} needs an order: over(..., order_by=...)")
     if frame is not None and (frame.start, frame.end) != (None, None) and not keys:
         raise SchemaError(f"over: {frame.kind}= counts in an order: over(..., order_by=...)")
-    if function == OF_GROUPS:
-        keys, frame = _of_groups(base, keys, frame)
     partition: list[Expression] = []
     for key in _keys(partition_by, "partition_by"):
         partition += [key] if key not in partition else []
-    return Expr(msgspec.structs.replace(base, partition_by=tuple(partition), order_by=keys, frame=frame))
-
-
-def _of_groups(
-    base: Over, keys: tuple[OrderedBy, ...], frame: WindowFrame | None
-) -> tuple[tuple[OrderedBy, ...], None]:
-    """Return the order and the frame of an aggregate of whole partitions: none."""
-    if keys if frame is None else not frame.is_whole:
-        assert base.argument is not None, "what is computed"
-        raise NotYetSupportedError(
-            f"{expression_text(base.argument)} over frames (of whole partitions alone: leave out order_by=, rows= and"
-            " range=)"
-        )
-    return (), None
+    window = msgspec.structs.replace(base, partition_by=tuple(partition), order_by=keys, frame=frame)
+    if function != OF_GROUPS:
+        return Expr(window)
+    if not keys if frame is None else frame.is_whole:
+        return Expr(msgspec.structs.replace(window, order_by=(), frame=None))
+    assert isinstance(base.argument, Aggregated), "what is computed"
+    return Expr(framed(base.argument, window))
 
 
 class WindowFunction:

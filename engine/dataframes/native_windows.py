@@ -35,7 +35,7 @@ from engine.graph.window import (
     SHIFT_FUNCTIONS,
     WindowFrame,
 )
-from engine.window.functions import AGGREGATES, result_type
+from engine.window.functions import AGGREGATES, OF_ALL_VALUES, result_type
 
 #: limit of Spark's offsets
 _OFFSET_MAX: Final = 2**31 - 1
@@ -59,7 +59,7 @@ def native_window(
     is_ordered: rows are in the order of a sort.
     """
     function = _RENAMED.get(over.function, over.function)
-    if function in RUNNING_FUNCTIONS or over.distinct or over.ignore_nulls or over.default is not None:
+    if function in RUNNING_FUNCTIONS | OF_ALL_VALUES or over.distinct or over.ignore_nulls or over.default is not None:
         return None
     if any(map(has_window, children_of(over))):
         return None

@@ -142,11 +142,16 @@ _BY_ROWS: Final[Rows] = (
     ("over", "`sum_(x).over('k')`, `cum_sum(x).over('k', order_by='t')`"),
     ("cum_count cum_max cum_min cum_prod cum_sum diff pct_change", "`@(x).over(order_by='t')`"),
     ("backward_fill forward_fill interpolate", "`@(x).over(order_by='t')`"),
-    ("rolling_max rolling_mean rolling_min rolling_std rolling_sum rolling_var", "`@(x, 3).over(order_by='t')`"),
     (
-        "rolling_kurtosis rolling_map rolling_median rolling_median_by rolling_quantile rolling_quantile_by"
-        " rolling_rank rolling_rank_by rolling_skew",
-        "no: windows over frames have sums, means, extremes and deviations; `ds.group_by('k').reduce(f)` for others",
+        "rolling_max rolling_mean rolling_median rolling_min rolling_std rolling_sum rolling_var",
+        "`@(x, 3).over(order_by='t')`",
+    ),
+    ("rolling_quantile", "`@(x, 0.9, 3).over(order_by='t')`"),
+    ("rolling_map", "a function of `collect_list(x).over(order_by='t', rows=(-2, 0))`"),
+    ("rolling_median_by rolling_quantile_by", "`ds.rolling('t', '2 days').agg(a=median('x'))`"),
+    (
+        "rolling_kurtosis rolling_rank rolling_rank_by rolling_skew",
+        "no: frames have no such function; `collect_list(x).over(order_by='t', rows=(-2, 0))` has their values",
     ),
     ("rolling_max_by", "`max_(x).over(order_by='t', range=('-2 days', '0 days'))`, or `ds.rolling('t', '2 days')`"),
     ("rolling_mean_by", "`avg(x).over(order_by='t', range=('-2 days', '0 days'))`, or `ds.rolling('t', '2 days')`"),

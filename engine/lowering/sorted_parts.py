@@ -101,27 +101,33 @@ def _ordered_value(one: Aggregated, schema: pa.Schema) -> Expression:
     """Return the value of a quantile as what it is computed in, null where a filter is not true."""
     value = one.arguments[0]
     data_type = infer_type(value, schema)
-    if types.is_uint64(data_type):
-        wanted = pa.decimal128(20, 0)
-    elif types.is_integer(data_type):
-        wanted = pa.int64()
-    elif types.is_decimal(data_type):
-        wanted = data_type
-    elif types.is_floating(data_type):
-        wanted = pa.float64()
-    elif types.is_date32(data_type):
-        wanted = pa.timestamp("us")
-    elif types.is_date64(data_type):
-        wanted = pa.timestamp("ms")
-    elif types.is_time32(data_type):
-        wanted = pa.time64("us")
-    elif types.is_time(data_type) or types.is_timestamp(data_type) or types.is_duration(data_type):
-        wanted = data_type
-    else:
-        raise SchemaError(f"{expression_text(one)}: quantile takes numbers and times, the argument is {data_type}")
+    try:
+        wanted = quantile_argument(data_type)
+    except SchemaError as error:
+        raise SchemaError(f"{expression_text(one)}: {error}") from None
     if wanted != data_type:
         value = Cast(value, type_to_ipc(wanted), str(wanted), widens=True)
     return value if one.where is None else Case(((one.where, value),))
+
+
+def quantile_argument(data_type: pa.DataType) -> pa.DataType:
+    """Return the type in which a quantile of values of a type is computed. Raises: SchemaError."""
+    if types.is_uint64(data_type):
+        return pa.decimal128(20, 0)
+    if types.is_integer(data_type):
+        return pa.int64()
+    if types.is_floating(data_type):
+        return pa.float64()
+    if types.is_date32(data_type):
+        return pa.timestamp("us")
+    if types.is_date64(data_type):
+        return pa.timestamp("ms")
+    if types.is_time32(data_type):
+        return pa.time64("us")
+    is_time = types.is_time(data_type) or types.is_timestamp(data_type) or types.is_duration(data_type)
+    if types.is_decimal(data_type) or is_time:
+        return data_type
+    raise SchemaError(f"quantile takes numbers and times, the argument is {data_type}")
 
 
 def any_values_node(source: LogicalNode, keys: tuple[str, ...], columns: Sequence[str]) -> LogicalNode:

@@ -50,14 +50,18 @@ from engine.graph.window import (
 )
 from engine.lowering.logical_node import LogicalNode
 from engine.lowering.projections import project_node
+from engine.lowering.sorted_parts import quantile_argument
+from engine.lowering.terms import cast
 from engine.lowering.window_distances import frame_distances
 from engine.lowering.window_rewrites import is_made_of_others, with_plain_windows
 from engine.records.key_types import is_key_type, key_remedy
-from engine.window.functions import AGGREGATES, result_type
+from engine.window.functions import AGGREGATES, OF_ALL_VALUES, result_type
 from engine.window.key_levels import KEYS_MAX
 
 #: aggregates under the names that windows have for them
 _RENAMED = {"first": "first_value", "last": "last_value"}
+#: aggregates of values that kernels read in their own form
+_OF_VALUES = AGGREGATES - {"count"} | {"quantile"}
 
 
 def with_windows(
@@ -151,19 +155,22 @@ class _Windows:
         function = _RENAMED.get(over.function, over.function)
         value = over.argument
         argument_type = None if value is None else infer_type(value, self._source.schema)
-        if value is not None and function in AGGREGATES and function != "count" and pa.types.is_null(argument_type):
-            argument_type = pa.int64()  # as in a group
-            value = Cast(value, type_to_ipc(argument_type), "int64")
-        if value is not None and function in AGGREGATES and function != "count":
+        if value is not None and function in _OF_VALUES:
+            if pa.types.is_null(argument_type):
+                argument_type = pa.int64()  # as in a group
+                value = Cast(value, type_to_ipc(argument_type), "int64")
             value, argument_type = _narrow(value, argument_type)
-        argument = None if value is None else self._column(value)
         try:
+            if function == "quantile" and value is not None and argument_type is not None:
+                argument_type = quantile_argument(argument_type)
+                value = cast(value, argument_type, widens=True)
             result_type(function, argument_type)
         except SchemaError as error:
             raise SchemaError(f"{text}: {error}") from None
+        argument = None if value is None else self._column(value)
         name = self._free(text)
         self._columns.append((over, name))
-        has_frame = function in FRAME_VALUE_FUNCTIONS or function in AGGREGATES or function == "count_all"
+        has_frame = function in FRAME_VALUE_FUNCTIONS | AGGREGATES | OF_ALL_VALUES or function == "count_all"
         frame = None
         if has_frame:
             frame = over.frame or (RUNNING_FRAME if over.order_by else WHOLE_FRAME)
@@ -173,7 +180,8 @@ class _Windows:
                 if float(frame.start or 0) > 0 or float(frame.end or 0) < 0:
                     raise SchemaError(f"{text}: all rows of a partition have the same order key, none another distance")
                 frame = replace(WHOLE_FRAME, exclude=frame.exclude, part=frame.part)
-        default = None if over.default is None else self._default(over.default, argument_type, text)
+        default_type = pa.bool_() if function == "list" else argument_type
+        default = None if over.default is None else self._default(over.default, default_type, text)
         uses_peers = function in RANKING_FUNCTIONS or (
             frame is not None and (frame.kind == "range" or frame.exclude == GROUP)
         )

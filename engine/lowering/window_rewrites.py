@@ -5,16 +5,17 @@
 
     function                            is made of
     count, sum ... of different values  the same of values that are the first of their kind: row_number by (partition,
-                                        value) in the order
+                                        value) in the order; counts in frames that slide: of the different values of
+                                        a list
     min_by, max_by                      the least pair of a key and its value; of types that make no pair the extreme
                                         key so far, and the least value that stands beside it: by (partition, extreme)
     first_value ... that ignore nulls   the least or greatest pair of a row's number and its value, null where that is
     covar, covar_pop, corr              sums of pairs and of their products, each less the mean of its partition, which
                                         keeps what is taken from each other small
 
-Frames of different values, and of extremes that make no pair, begin with the partition: a value that leaves a frame
-would have to be looked for in the rest of it. In frames of rows, rows that are equal in the order are numbered first,
-for all parts to see them in one order.
+Frames of other functions of different values, and of extremes that make no pair, begin with the partition: a value
+that leaves a frame would have to be looked for in the rest of it. In frames of rows, rows that are equal in the order
+are numbered first, for all parts to see them in one order.
 
 Held by: tests/integration/test_window_rewrites.py
 """
@@ -197,6 +198,10 @@ class _Rewriting:
         assert over.argument is not None, "it has values"
         self._check_order(over, over.argument)
         value = self._column(over.argument)
+        frame = over.frame
+        if over.function == "count" and frame is not None and frame.start is not None:
+            seen = replace(over, function="list", argument=value, default=is_there(value), distinct=False)
+            return call("coalesce", call("list_length", call("list_distinct", seen)), 0)
         over = self._running(over)
         # equal values of a partition in its order: the first of them stands for all that come later
         keys = (*over.partition_by, value)

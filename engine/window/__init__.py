@@ -1,4 +1,4 @@
-"""Window functions over rows that come sorted by their partition and order: one pass, constant work a row.
+"""Window functions over rows that come sorted by their partition and order: one pass.
 
 evaluator         WindowEvaluator: the room's entrance; sorted batches in, the same with results out
 functions         which functions there are: types of arguments and results, the form that kernels read
@@ -13,7 +13,11 @@ running_kernels   kernels: values that follow from those of the row before
 calls             functions at work: what they wait for, their results, the rows they still need
 row_values        a column's values at other rows
 frame_aggregates  aggregates over frames that only move forward
+frame_walk        rows of a block with their frames, and the blocks that they enter and leave from
 extremes          the least value of a frame that slides
+frame_quantiles   quantiles over frames
+ordered_values    kernel: the values of a frame in their order
+frame_lists       the values of each frame as a list
 
 Aggregates that look at all values of a group, from the same sorted rows, or from rows in any order:
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from engine.window.block_bounds import BlockBounds
     from engine.window.block_queue import BlockQueue
     from engine.window.frame_aggregates import FrameAggregate
+    from engine.window.frame_quantiles import FrameQuantile
     from engine.window.row_block import Positions, RowBlock
 
 
@@ -199,7 +200,7 @@ class FrameGroup:
         self._entering: RowBlock | None = None
         self._leaving: RowBlock | None = None
         self.indices: list[int] = []
-        self._aggregates: list[FrameAggregate] = []
+        self._aggregates: list[FrameAggregate | FrameQuantile] = []
         self._types: list[pa.DataType] = []
 
     @property
@@ -207,7 +208,7 @@ class FrameGroup:
         """Whether rows leave the frame."""
         return self._frame.slides
 
-    def add(self, index: int, aggregate: FrameAggregate, data_type: pa.DataType) -> None:
+    def add(self, index: int, aggregate: FrameAggregate | FrameQuantile, data_type: pa.DataType) -> None:
         """Take one more aggregate; data_type: of its result."""
         self.indices.append(index)
         self._aggregates.append(aggregate)

@@ -14,7 +14,8 @@ A block leaves when all calls know their results for its rows. Most do at once; 
 or a share for the end of the partition. Rows that wait, or that a frame still reaches back to, lie in the queue, which
 spills them: so a partition may be as large as it likes.
 
-Work: constant for each row and call, whatever the frame. State: what a call carries from block to block.
+Work: constant for each row and call, whatever the frame; a quantile's grows with its logarithm, a list has all its
+values. State: what a call carries from block to block.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from engine.window.block_bounds import BlockBounds, OrderColumn, keys_of
 from engine.window.block_queue import BlockQueue
 from engine.window.calls import FrameGroup, FrameRows, FrameValue, Ranking, RunningValue, Shift
 from engine.window.frame_aggregates import FrameAggregate
+from engine.window.frame_lists import FrameLists
+from engine.window.frame_quantiles import FrameQuantile
 from engine.window.functions import kernel_type, result_type, to_kernel
 from engine.window.key_levels import KeyLevels
 from engine.window.row_block import RowBlock
@@ -64,6 +67,7 @@ class WindowEvaluator:
         self._bounds = BlockBounds(len(partition_by), self._order_column(order_by, calls), self._queue)
         self._calls: list[tuple[int, Ranking | Shift | FrameValue | FrameRows | RunningValue]] = []
         self._groups: dict[tuple[WindowFrame, int], FrameGroup] = {}
+        self._lists: list[tuple[int, FrameLists]] = []
         fields = list(self._schema)
         for index, call in enumerate(calls):
             argument = None if call.argument is None else self._schema.field(call.argument).type
@@ -105,6 +109,11 @@ class WindowEvaluator:
         elif call.function in RUNNING_FUNCTIONS:
             assert call.argument is not None, "it has an argument"
             self._calls.append((index, RunningValue(call, self._column(call.argument, pa.float64()))))
+        elif call.function == "list":
+            assert call.argument is not None, "it has an argument"
+            column = self._schema.get_field_index(call.argument)
+            where = None if call.default is None else self._schema.get_field_index(call.default)
+            self._lists.append((index, FrameLists(call, self._queue, column, where, self._budget_bytes)))
         elif call.function in SHIFT_FUNCTIONS or call.function in FRAME_VALUE_FUNCTIONS:
             assert call.argument is not None, "it has an argument"
             column = self._schema.get_field_index(call.argument)
@@ -128,7 +137,11 @@ class WindowEvaluator:
             form = argument
         column = self._column(call.argument, form)
         most_bytes = max(self._budget_bytes, 1 << 16)
-        aggregate = FrameAggregate(call.function, column, form, group.slides, most_bytes, call.name)
+        aggregate: FrameAggregate | FrameQuantile
+        if call.function == "quantile":
+            aggregate = FrameQuantile(call.factor, column, argument, group.slides, most_bytes, call.name)
+        else:
+            aggregate = FrameAggregate(call.function, column, form, group.slides, most_bytes, call.name)
         group.add(index, aggregate, result_type(call.function, argument))
 
     # ---- a range of a partition
@@ -171,24 +184,31 @@ class WindowEvaluator:
             if self._entered != block.start:
                 self._bounds.enter(block)
                 self._entered = block.start
-            works = [*(call for _, call in self._calls), *self._groups.values()]
+            works = [*(call for _, call in (*self._calls, *self._lists)), *self._groups.values()]
             # all of them are asked, so that each looks at the rows while they are in memory
             ready = [work.is_ready(self._bounds) for work in works]
             if not all(ready):
                 return
-            found = self._results(block)
+            yield from self._results(block)
             self._next_row = block.stop
             self._queue.drop(min([block.stop, *(work.keep_from(block.stop) for work in works)]))
-            yield found
 
-    def _results(self, block: RowBlock) -> pa.RecordBatch:
+    def _results(self, block: RowBlock) -> Iterator[pa.RecordBatch]:
         columns: list[pa.Array | None] = [None] * self._call_count
         for index, call in self._calls:
             columns[index] = call.results(block, self._bounds)
         for group in self._groups.values():
             for index, column in zip(group.indices, group.all_results(block, self._bounds), strict=True):
                 columns[index] = column
-        return pa.RecordBatch.from_arrays([*block.batch.columns, *columns], schema=self.schema)
+        row = block.start
+        while row < block.stop:
+            stop = min((each.stop_of(row, block, self._bounds) for _, each in self._lists), default=block.stop)
+            for index, each in self._lists:
+                columns[index] = each.results(self._bounds, row, stop)
+            first, count = row - block.start, stop - row
+            kept = (one if len(one) == count else one.slice(first, count) for one in (*block.batch.columns, *columns))
+            yield pa.RecordBatch.from_arrays(list(kept), schema=self.schema)
+            row = stop
 
     def close(self) -> None:
         """Give back what waits."""

@@ -42,6 +42,7 @@ from engine.window.extremes cimport (
     extremes_free,
     extremes_push,
 )
+from engine.window.frame_walk cimport Frames, Stretch, frames_of, stretch_of
 from engine.window.row_block cimport Positions, RowBlock
 from engine.window.value_words cimport bits_of, word_of
 
@@ -265,21 +266,6 @@ cdef inline void emit(State* state, int64_t index) noexcept nogil:
         memcpy(state.values + 16 * index, &state.whole, 16)
 
 
-cdef struct Stretch:
-    const ColumnView* column
-    int64_t start           # rows that lie there
-    int64_t stop
-
-
-# What there is to know of a block's rows.
-cdef struct Frames:
-    int64_t first               # row of the first one
-    int64_t stop
-    const int64_t* partitions   # where the partition of each begins
-    const int64_t* starts       # ... its frame
-    const int64_t* ends         # ... and ends
-
-
 cdef int64_t run_rows(State* state, int64_t row, const Frames* frames, const Stretch* entering,
                       const Stretch* leaving) noexcept nogil:
     """Give rows of a block from one on their results; returns the row that needs another block, or its stop."""
@@ -402,12 +388,9 @@ cdef class FrameAggregate:
     def run(self, int64_t row, RowBlock block not None, Positions partitions not None, Positions starts not None,
             Positions ends not None, RowBlock entering not None, RowBlock leaving not None):
         """Give results to rows of the block from one on, as far as the blocks reach; return the row that is next."""
-        cdef Stretch into, out
-        cdef Frames frames
-        frames.first, frames.stop = block.start, block.stop
-        frames.partitions, frames.starts, frames.ends = partitions.values, starts.values, ends.values
-        into.column, into.start, into.stop = entering.column(self._column), entering.start, entering.stop
-        out.column, out.start, out.stop = leaving.column(self._column), leaving.start, leaving.stop
+        cdef Stretch into = stretch_of(entering, self._column)
+        cdef Stretch out = stretch_of(leaving, self._column)
+        cdef Frames frames = frames_of(block, partitions, starts, ends)
         with nogil:
             row = run_rows(&self._state, row, &frames, &into, &out)
         if self._state.extremes.is_full:

@@ -12,6 +12,8 @@
            decimal(p, s) up to 38 digits                                decimal128(38, s)
     avg stddev variance                            numbers              float64
     min max                                        every key type T     T
+    quantile                                       numbers, times       float64, times as they are
+    list                                           any type T           list of T
 
     kernel form    bool, integers, dates, times, durations: int64     floats: float64
                    uint64, decimals: decimal128                       text and bytes: with 64-bit offsets
@@ -32,9 +34,12 @@ from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, RUNNIN
 from engine.records.arrow_functions import pc
 from engine.records.key_types import key_remedy
 from engine.records.plain_types import plain_type
+from engine.window.quantiles import quantile_type
 
 #: aggregates that windows have, beside count_all
 AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max", "stddev", "variance"})
+#: aggregates of all values of a frame
+OF_ALL_VALUES: Final = frozenset({"quantile", "list"})
 _FLOAT_RANKINGS: Final = frozenset({"percent_rank", "cume_dist"})
 _UINT64_FORM: Final = pa.decimal128(20, 0)
 
@@ -54,6 +59,8 @@ def result_type(function: str, argument_type: pa.DataType | None) -> pa.DataType
         return data_type
     if function in RUNNING_FUNCTIONS:
         return pa.float64()
+    if function in OF_ALL_VALUES:
+        return pa.list_(data_type) if function == "list" else quantile_type(data_type)
     if function not in AGGREGATES:
         raise NotYetSupportedError(f"{function} over a window")
     if types.is_decimal256(data_type):

@@ -3,6 +3,7 @@
     quantile_type(data_type)                            float64 of numbers, times as they are
     quantiles(values, order, bounds, share)             of groups that lie in memory
     searched_quantile(blocks, type, count, share, most)      of one that does not
+    between(low, high, fraction)                             of any values, from those beside it
 
     float64, integers, times     words                                             (group_quantiles, value_search)
     decimals                     their unscaled integers, where all of a batch fit into 18 digits: words
@@ -47,12 +48,12 @@ def quantile_type(data_type: pa.DataType) -> pa.DataType:
 def quantiles(values: pa.Array, order: pa.Array | None, bounds: pa.Array, share: float) -> pa.Array:
     """Return the quantile of each group; ``order``: rows group by group, None: they are in order."""
     if not pa.types.is_decimal(values.type):
-        return _between(*group_quantiles(values, order, bounds, share))
+        return between(*group_quantiles(values, order, bounds, share))
     words = _as_words(values)
     if words is not None:
         low, high, fraction = group_quantiles(words, order, bounds, share)
-        return _between(low, high, fraction, values.type.scale)
-    return _between(*_sorted_beside(values if order is None else pc.take(values, order), bounds, share))
+        return between(low, high, fraction, values.type.scale)
+    return between(*_sorted_beside(values if order is None else pc.take(values, order), bounds, share))
 
 
 def searched_quantile(blocks: Blocks, data_type: pa.DataType, count: int, share: float, rows_max: int) -> pa.Array:
@@ -62,7 +63,7 @@ def searched_quantile(blocks: Blocks, data_type: pa.DataType, count: int, share:
     is_wide = pa.types.is_decimal(data_type)
     at = _wide_search(blocks, data_type, rows_max) if is_wide else ValueSearch(blocks, data_type, rows_max).at
     lower = at(low)
-    return _between(lower, at(low + 1) if place > low else lower, array_of([place - low]))
+    return between(lower, at(low + 1) if place > low else lower, array_of([place - low]))
 
 
 def _as_words(values: pa.Array) -> pa.Array | None:
@@ -137,7 +138,7 @@ def _of_words(found: list[int], data_type: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(data_type, 1, [None, pa.py_buffer(number.to_bytes(size, "little", signed=True))])
 
 
-def _between(low: pa.Array, high: pa.Array, fraction: pa.Array, scale: int = 0) -> pa.Array:
+def between(low: pa.Array, high: pa.Array, fraction: pa.Array, scale: int = 0) -> pa.Array:
     """Interpolate from one value to the next; ``scale``: of integers that are decimals."""
     data_type = low.type
     if pa.types.is_decimal(data_type) and data_type.precision <= _DIGITS_MAX:

@@ -145,3 +145,47 @@ def nth_rows(Positions starts not None, Positions ends not None, int64_t place):
             else:
                 found.values[index] = starts.values[index] + place - 1 if rows >= place else -1
     return found
+
+
+def frames_until(Positions starts not None, Positions ends not None, int64_t row, int64_t most):
+    """Return the row behind those whose frames have no more than so many rows together, at least one."""
+    cdef int64_t index = row - starts.start
+    cdef int64_t rows = 0
+    with nogil:
+        while index < starts.count:
+            rows += max(<int64_t> 0, ends.values[index] - starts.values[index])
+            if rows > most and index > row - starts.start:
+                break
+            index += 1
+    return starts.start + index
+
+
+def frame_places(Positions starts not None, Positions ends not None, int64_t row, int64_t stop):
+    """Return the rows of the frames of rows [row, stop), one frame behind the other, and where each one begins.
+
+    They are counted from a first row, and lie before another one: (places, offsets, first, behind).
+    """
+    cdef int64_t begin = row - starts.start
+    cdef int64_t end = stop - starts.start
+    cdef int64_t index, each
+    cdef int64_t first = -1, behind = 0, total = 0
+    cdef int64_t* places
+    cdef int64_t* offsets
+    for index in range(begin, end):
+        if ends.values[index] > starts.values[index]:
+            first = starts.values[index] if first < 0 else min(first, starts.values[index])
+            behind = max(behind, ends.values[index])
+            total += ends.values[index] - starts.values[index]
+    found, bounds = pa.allocate_buffer(total * 8), pa.allocate_buffer((end - begin + 1) * 8)
+    places = <int64_t*> <size_t> found.address
+    offsets = <int64_t*> <size_t> bounds.address
+    total = 0
+    with nogil:
+        for index in range(begin, end):
+            offsets[index - begin] = total
+            for each in range(starts.values[index], ends.values[index]):
+                places[total] = each - first
+                total += 1
+        offsets[end - begin] = total
+    places_array = pa.Array.from_buffers(pa.int64(), total, [None, found])
+    return places_array, pa.Array.from_buffers(pa.int64(), end - begin + 1, [None, bounds]), max(first, 0), behind

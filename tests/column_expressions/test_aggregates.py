@@ -135,7 +135,7 @@ def test_windows_that_are_not_there_yet(data):
     with pytest.raises(NotYetSupportedError, match="over a window"):
         data.with_columns(a=first("x", filter=col("x") > 1).over("k"))
     with pytest.raises(NotYetSupportedError, match="over frames"):
-        data.with_columns(a=median("x").over("k", order_by="x"))
+        data.with_columns(a=mode("x").over("k", order_by="x"))
 
 
 def test_aggregates_of_whole_partitions_are_computed_once_for_each_partition(data):

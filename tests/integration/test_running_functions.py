@@ -41,7 +41,9 @@ from engine import (
     rank,
     rolling_max,
     rolling_mean,
+    rolling_median,
     rolling_min,
+    rolling_quantile,
     rolling_std,
     rolling_sum,
     rolling_var,
@@ -150,6 +152,9 @@ def test_rolling_values_are_those_of_polars(env, name):
         "max": rolling_max("f", 3, min_samples=2),
         "std": rolling_std("f", 5, min_samples=2),
         "var": rolling_var("f", 5, min_samples=2),
+        "median": rolling_median("f", 4),
+        "middle": rolling_median("f", 6, min_samples=1, center=True),
+        "quantile": rolling_quantile("f", 0.3, 5, min_samples=2),
     }
     theirs = {
         "sum": column.rolling_sum(**all_of),
@@ -159,6 +164,9 @@ def test_rolling_values_are_those_of_polars(env, name):
         "max": column.rolling_max(3, min_samples=2),
         "std": column.rolling_std(5, min_samples=2),
         "var": column.rolling_var(5, min_samples=2),
+        "median": column.rolling_median(4),
+        "middle": column.rolling_median(6, min_samples=1, center=True),
+        "quantile": column.rolling_quantile(0.3, "linear", 5, min_samples=2),
     }
     # Polars adds and takes away, and keeps what it rounds
     check(env, TABLES[name], ours, theirs, 1e-4)
@@ -324,6 +332,7 @@ def test_several_quantiles_are_a_list(env):
         (lambda: ewm_mean("x", alpha=0.5, com=1), "com and alpha given"),
         (lambda: rolling_sum("x", 2, min_samples=3), "min_samples=3 of a window of 2 rows"),
         (lambda: rolling_sum("x", 0), "no whole number from 1 on"),
+        (lambda: rolling_quantile("x", 1.5, 2), "no share of the values"),
         (lambda: forward_fill("x", -1), "no whole number from 0 on"),
         (lambda: diff("x", 0.5), "no whole number"),
         (lambda: rank("first"), "choose one of min, dense, ordinal, max, average"),

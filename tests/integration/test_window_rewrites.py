@@ -221,16 +221,15 @@ def test_infinities_stay_in_their_frames(open_environment):
 def test_what_has_no_cheap_way_is_refused(open_environment, rows):
     data = open_environment().from_arrow(rows)
     sliding = {"order_by": "id", "rows": (-2, 0)}
-    for made in (count_distinct("j"), sum_("j", distinct=True)):
-        with pytest.raises(
-            NotYetSupportedError, match=r"a frame that begins behind the first row is not supported yet; begin it"
-        ):
-            data.select(a=made.over(**sliding))
+    with pytest.raises(
+        NotYetSupportedError, match=r"a frame that begins behind the first row is not supported yet; begin it"
+    ):
+        data.select(a=sum_("j", distinct=True).over(**sliding))
     wide = data.select("id", "u", wide=col("j").cast(pa.decimal256(50, 2)))
     assert wide.select(a=max_by("wide", "u").over(order_by="id")).count() == ROWS
     with pytest.raises(NotYetSupportedError, match="in a frame that does not end with the current row"):
         wide.select(a=max_by("wide", "u").over(order_by="id", rows=(None, -1)))
-    for made in (mode_of("j"), skewness("x"), median("x")):
+    for made in (mode_of("j"), skewness("x")):
         with pytest.raises(NotYetSupportedError, match=r"over frames \(of whole partitions alone: leave out order_by="):
             data.select(a=made.over("k", order_by="id"))
         with pytest.raises(NotYetSupportedError, match="over frames"):

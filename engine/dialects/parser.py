@@ -68,16 +68,24 @@ def without_is(parsers: dict[TokenType, Any]) -> dict[TokenType, Any]:
 
 
 class IsBehindAll:
-    """A part of parsers, for which IS binds less than comparisons do: ``a = b IS NULL`` is ``(a = b) IS NULL``."""
+    """A part of parsers, for which IS binds less than comparisons do: ``a = b IS NULL`` is ``(a = b) IS NULL``.
+
+    And ``a IS DISTINCT FROM b > c`` is ``a IS DISTINCT FROM (b > c)``.
+    """
 
     def _parse_equality(self: Any) -> exp.Expr | None:
         found: exp.Expr | None = super()._parse_equality()  # type: ignore[misc]
         signs = {**self.EQUALITY, **self.COMPARISON}
         while self._match(TokenType.IS):
             found = self._parse_range(self._parse_is(found))
+            is_distinct = isinstance(found, exp.NullSafeEQ | exp.NullSafeNEQ)
             while self._match_set(signs):
                 kind = signs[self._prev.token_type]
-                found = self.expression(kind(this=found, expression=self._parse_comparison()))
+                other = self._parse_comparison()
+                if is_distinct:
+                    found.set("expression", self.expression(kind(this=found.expression, expression=other)))
+                else:
+                    found = self.expression(kind(this=found, expression=other))
         return found
 
 

@@ -25,7 +25,7 @@ from engine.expressions.lambda_bodies import ELEMENT, PLACE, TOTAL, body_text, c
 from engine.graph.expression import ColumnRef, Expression, replaced
 from engine.sql.frames import Binder, Frame
 from engine.sql_values.data_types import shown_type
-from engine.sql_values.lambda_names import LISTS, MAPS, sample_of
+from engine.sql_values.lambda_names import ELEMENT_CALLS, pairs_of, sample_of
 from engine.sql_values.operators import fitted, truth
 
 
@@ -55,21 +55,22 @@ def lambda_call(binder: Binder, node: exp.Anonymous) -> Expr:
     given = list(node.expressions)
     functions = [one for one in given if isinstance(one, exp.Lambda)]
     others = [one for one in given if not isinstance(one, exp.Lambda)]
-    function, part = MAPS.get(name) or (LISTS[name], None)
-    is_reduce = function == "list_reduce"
-    if len(functions) != 1 or not 1 <= len(others) <= 1 + is_reduce:
+    row = ELEMENT_CALLS[name]
+    if len(functions) != 1 or not row.values[0] <= len(others) <= row.values[1]:
         raise PlanError(sample_of(name))
     names = [one.name for one in functions[0].expressions]
-    least, most = (2, 2) if part is not None else (1 + is_reduce, 2 + is_reduce)
+    least, most = row.parameters
     if not least <= len(names) <= most:
         takes = f"{least} or {most}" if least < most else str(most)
         raise PlanError(f"the function of {name}() has {len(names)} parameters; it takes {takes}")
     values, body = binder.all(others), functions[0].this
-    if part is None or pa.types.is_null(binder.type_of(values[0])):
-        return of_elements(binder, function, values, names, body)
-    if not pa.types.is_map(binder.type_of(values[0])):
-        raise PlanError(f"{name}() of {shown_type(binder.type_of(values[0]))}, which is no map")
-    return of_elements(binder, function, [values[0].map.entries()], names, body, part).call("map_from_entries")
+    for one, data_type in [(one, binder.type_of(one)) for one in values[: row.values[0]]]:
+        if pa.types.is_null(data_type):
+            return one
+        if not (pa.types.is_map(data_type) if row.kind == "map" else is_list(data_type)):
+            raise PlanError(f"{name}() of {shown_type(data_type)}, which is no {row.kind}")
+    values = values if row.part is None else [pairs_of(row.kind, values)]
+    return row.result(of_elements(binder, row.function, values, names, body, row.part))
 
 
 def of_elements(
@@ -77,7 +78,7 @@ def of_elements(
 ) -> Expr:
     """Return the call of a function of lists over a list, and a first total, with a body for its elements.
 
-    ``part``: elements are entries of a map, whose key and value are the parameters; the body makes that part of one.
+    ``part``: elements are pairs, whose key and value are the parameters; the body makes that part of one, "" all of it.
     """
     frame, data_type = binder.frame, binder.type_of(values[0])
     if pa.types.is_null(data_type):

@@ -8,6 +8,7 @@ Held by: tests/sql/test_function_calls.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -184,6 +185,48 @@ def drawn_uuid(known: Known, _name: str, _given: list[Expr]) -> Expr:
     """Return another UUID for each row, and for each query."""
     known.once()
     return uuid()
+
+
+def _place_among(given: Arguments) -> Expr:
+    value, low, high, count = given
+    span = when(low != high).then(high - low)
+    place = (value - low) * count.cast(pa.float64()) / span
+    is_before = when(low < high).then(value < low).otherwise(value > low)
+    is_behind = when(low < high).then(value >= high).otherwise(value <= high)
+    within = when(is_behind).then(count + 1).otherwise(place.floor().try_cast(pa.int64()) + 1)
+    found = when(is_before).then(lit(0, pa.int64())).otherwise(within)
+    return when((count > 0) & span.is_finite() & ~value.is_nan()).then(found)
+
+
+#: width_bucket(x, low, high, count); null where there are no such parts
+place_among: Final = cast_to(_place_among, pa.float64(), pa.float64(), pa.float64(), pa.int64())
+
+#: patterns of the parts of an URL
+_BEFORE: Final = r"^[^:/?#]+://"
+_URL_PARTS: Final = {
+    "PROTOCOL": r"^([^:/?#]+):",
+    "AUTHORITY": rf"{_BEFORE}([^/?#]+)",
+    "USERINFO": rf"{_BEFORE}([^/?#@]+)@",
+    "HOST": rf"{_BEFORE}(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^:/?#]+)",
+    "PATH": r"^(?:[^:/?#]+:)?(?://[^/?#]*)?([^?#]*)",
+    "FILE": r"^(?:[^:/?#]+:)?(?://[^/?#]*)?([^#]*)",
+    "QUERY": r"^[^?#]*\?([^#]*)",
+    "REF": r"#(.*)$",
+}
+
+
+def part_of_url(known: Known, name: str, given: list[Expr]) -> Expr:
+    """Return a part of an URL, or the value of a key of its query; null where there is none."""
+    part_name = str(constant_of(given[1], f"the part of {name}()"))
+    if part_name not in _URL_PARTS:
+        raise PlanError(f"{name}(url, '{part_name}'); there are {', '.join(_URL_PARTS)}")
+    found = text_of(known, given[0]).str.extract(_URL_PARTS[part_name], 1)
+    if len(given) == 2:
+        return found
+    if part_name != "QUERY":
+        raise PlanError(f"{name}(url, '{part_name}', key): a key is one of the QUERY")
+    key = str(constant_of(given[2], f"the key of {name}()"))
+    return found.str.extract(rf"(?:^|&){re.escape(key)}=([^&]*)", 1)
 
 
 def with_fields(type_of: TypeOf, name: str, value: Expr, fields: dict[str, Expr]) -> Expr:

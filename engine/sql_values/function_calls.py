@@ -43,6 +43,8 @@ from engine.sql_values.composed_functions import (
     not_nan,
     of_environment,
     of_lists_by,
+    part_of_url,
+    place_among,
     repeated,
     year_and_week,
     zipped,
@@ -423,6 +425,8 @@ add("fdiv", 2, 2, floored_quotient)
 add("fmod", 2, 2, floored_remainder)
 add("hypot", 2, 2, hypotenuse)
 add("nanvl", 2, 2, not_nan)
+add("width_bucket", 4, 4, place_among)
+add("parse_url", 2, 3, part_of_url)
 add("current_database current_catalog", 0, 0, of_environment("drey"))
 add("current_schema", 0, 0, of_environment("main"))
 

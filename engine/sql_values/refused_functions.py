@@ -29,7 +29,7 @@ REFUSED: Final[dict[str, str]] = {
     "sum_distinct": "write sum(DISTINCT x)",
     "count_distinct": "write count(DISTINCT x)",
     "try": "write TRY_CAST(x AS type), or x / nullif(y, 0)",
-    "width_bucket": "write floor((x - low) * count / (high - low)) + 1",
+    "conv": "write hex(i) or bin(i) of a whole number, CAST('0x' || s AS BIGINT) of hexadecimal digits",
     "json_value": "write js ->> '$.a'",
     **dict.fromkeys(("json_object", "json_build_object", "jsonb_build_object"), "write {'a': x, 'b': y}"),
     "hash": "write xxhash64(s) or sha256(s)",

@@ -8,6 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 NESTED: Final[dict[str, str]] = {
+    "exists(l, q -> q > 2)": "CASE WHEN len(list_filter(l, lambda q: q > 2)) > 0 THEN true"
+    " WHEN len(l) = list_count(l) THEN false END",
+    "forall(l, q -> q > n)": "CASE WHEN len(list_filter(l, lambda q: NOT (q > n))) > 0 THEN false"
+    " WHEN len(l) = list_count(l) THEN true END",
+    "zip_with(l, [10, n, 30, 40], (q, r) -> q + r)": "CASE WHEN l IS NOT NULL THEN list_transform("
+    "list_zip(l, [10, n, 30, 40]), lambda e: e[1] + e[2]) END",
+    "zip_with(l, CASE WHEN n > 2 THEN [n] END, (q, r) -> coalesce(q, 0) - coalesce(r, 0))": "CASE WHEN l IS NOT NULL"
+    " AND n > 2 THEN list_transform(list_zip(l, [n]), lambda e: coalesce(e[1], 0) - coalesce(e[2], 0)) END",
     "list_reverse(l)": "",
     "array_reverse(ls)": "list_reverse(ls)",
     "list_sort(list_intersect(l, [1, 2, NULL]))": "",

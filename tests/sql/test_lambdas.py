@@ -90,6 +90,11 @@ QUERIES = (
     " ORDER BY k",
 )
 WRONG = {
+    "exists(l, 1)": "exists() takes a list and a function, as in exists(l, x -> x > 1)",
+    "exists(k, x -> x)": "exists() of BIGINT, which is no list",
+    "zip_with(l, (x, y) -> x)": "zip_with() takes two lists and a function, as in zip_with(l, m, (x, y) -> x + y)",
+    "zip_with(l, s, (x, y) -> x)": "zip_with() of VARCHAR, which is no list",
+    "map_filter(l, (k, v) -> v)": "map_filter() of BIGINT[], which is no map",
     "list_transform(l, x -> y)": "line 1, column 31: no column y",
     "list_transform(k, x -> x)": "line 1, column 8: list_transform() of BIGINT, which is no list",
     "list_transform(l, (x, i, j) -> x)": "the function of list_transform() has 3 parameters; it takes 1 or 2",
@@ -157,3 +162,18 @@ def test_a_value_that_fails_names_the_row(environment: Environment) -> None:
     query = environment.sql("SELECT list_transform(l, x -> x + 9223372036854775807) AS r FROM t")
     with pytest.raises(Exception, match="overflow"):
         query.to_arrow()
+
+
+def test_is_distinct_from_compares_what_stands_behind_it(environment: Environment) -> None:
+    conditions = (
+        "true IS DISTINCT FROM k > 2",
+        "k > 2 IS NOT DISTINCT FROM k < 4",
+        "false IS DISTINCT FROM k = 2 IS NULL",
+        "NOT true IS DISTINCT FROM k = 2 AND k > 1",
+        "k IS DISTINCT FROM k + 1",
+    )
+    query = f"SELECT {', '.join(f'{one} AS c{place}' for place, one in enumerate(conditions))} FROM t ORDER BY k"
+    with duckdb.connect() as connection:
+        connection.register("t", ROWS)
+        wanted = connection.sql(query).fetchall()
+    assert [tuple(row) for row in environment.sql(query).collect()] == wanted

@@ -315,7 +315,6 @@ REFUSED = frozenset(
     """
 @ i
 trunc(1.239, 2)
-width_bucket(5.3, 0, 10, 5)
 bit_length(s)
 substring(s FROM 'l+')
 encode(sha256(t::bytea), 'hex')

@@ -17,7 +17,7 @@ from engine.expressions.argument_kinds import is_text
 from engine.expressions.binding import Binding, Form, NoMatchError, Operand, cast_operand
 from engine.expressions.casting import cast_kernel
 from engine.expressions.common_type import result_type_of
-from engine.expressions.conditional import bind_case
+from engine.expressions.conditional import OPEN_ROWS, bind_case, bind_open_rows
 from engine.expressions.function_registry import find_function
 from engine.expressions.literals import literal_scalar
 from engine.expressions.random_numbers import random_numbers, row_places, uuids
@@ -171,6 +171,8 @@ def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> 
     kernel, evaluators = binding.kernel, [operand.evaluate for operand in bound]
     can_raise = binding.can_raise or any(operand.can_raise for operand in bound)
     form = Form(call.function, (*bound, *operands[taken:]), call.options)
+    if call.function in OPEN_ROWS and any(operand.can_raise for operand in bound[1:]):
+        return Operand(result_type, bind_open_rows(call.function, kernel, evaluators), can_raise, form=form)
     return Operand(result_type, lambda batch: kernel(*[part(batch) for part in evaluators]), can_raise, form=form)
 
 

@@ -1,4 +1,4 @@
-"""when/then/otherwise over a batch: the first true condition wins, null is false.
+"""when/then/otherwise, and, or and coalesce over a batch. Of a case, the first true condition wins, and null is false.
 
 Where no branch can fail, all are evaluated over the whole batch and chosen from. Where a value can make one fail
 (``when(y != 0).then(x // y)``), each branch sees just the rows that reach it:
@@ -7,24 +7,37 @@ Where no branch can fail, all are evaluated over the whole batch and chosen from
                └─false─► condition 2 ─true─► value 2 ─┤──► put back in the order of the rows
                            └─false─► otherwise ───────┘
 
-Held by: tests/expressions/test_evaluate.py
+The operands of and, or and coalesce are evaluated over the whole batch as well. Where a value makes one fail, each sees
+just the rows that those before it leave open: not false for and, not true for or, null for coalesce. The others count
+as null, which changes none of the three.
+
+Held by: tests/expressions/test_open_rows.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 
-from engine.expressions.binding import Datum, Form, Operand, as_array, fill_false
+from engine.expressions.binding import UNFIT, Datum, Form, Operand, as_array, fill_false
 from engine.records.arrow_functions import pc
 from engine.records.choices import if_else
 from engine.records.plain_scalars import scalar_of
 
 _ONE: Final = scalar_of(1, pa.int64())
+_NO_PLACE: Final = scalar_of(None, pa.int64())
 
 Branches = Sequence[tuple[Operand, Operand]]
+Evaluate = Callable[[pa.RecordBatch], Datum]
+#: functions whose result may be known from the first operands, with the rows that these leave open
+OPEN_ROWS: Final[Mapping[str, Callable[[pa.Array], pa.Array]]] = {
+    "and": lambda known: pc.fill_null(known, True),
+    "or": lambda known: pc.invert(fill_false(known)),
+    "coalesce": pc.is_null,
+    "fill_null": pc.is_null,
+}
 
 
 def bind_case(branches: Branches, otherwise: Operand, columns: Sequence[int]) -> Operand:
@@ -62,5 +75,25 @@ def _lazily(branches: Branches, otherwise: Operand) -> Callable[[pa.RecordBatch]
         positions.append(rest_positions)
         order = pc.sort_indices(pa.concat_arrays(positions))
         return pc.take(pa.concat_arrays(pieces), order)
+
+    return evaluate
+
+
+def bind_open_rows(function: str, kernel: Callable[..., Datum], operands: Sequence[Evaluate]) -> Evaluate:
+    """Return the evaluation of one of OPEN_ROWS where a later operand can fail."""
+    is_open = OPEN_ROWS[function]
+
+    def evaluate(batch: pa.RecordBatch) -> Datum:
+        try:
+            return kernel(*[operand(batch) for operand in operands])
+        except UNFIT:
+            known = as_array(operands[0](batch), batch.num_rows)
+        for operand in operands[1:]:
+            mask = is_open(known)
+            rows = pc.filter(batch, mask)
+            places = pc.subtract(pc.cumulative_sum(pc.cast(mask, pa.int64())), _ONE)
+            values = as_array(operand(rows), rows.num_rows)
+            known = kernel(known, pc.take(values, if_else(mask, places, _NO_PLACE)))
+        return known
 
     return evaluate

@@ -44,16 +44,28 @@ def _as_int64(counts: Datum) -> Datum:
     return pc.cast(counts, pa.int64())
 
 
+def _like_expression(pattern: str) -> str:
+    """Return the regular expression of a pattern of LIKE."""
+    parts = re.findall(r"\\.|[^\\]|\\\Z", pattern, re.DOTALL)
+    if parts[-1] == "\\":
+        raise NoMatchError(f"the pattern {pattern!r} of like ends with its escape; a backslash is written twice in it")
+    signs = {"%": ".*", "_": "."}
+    return rf"(?s)\A{''.join(signs.get(part) or re.escape(part[-1]) for part in parts)}\z"
+
+
 def like(case: str) -> Callable[[Sequence[Operand], Options], Binding]:
     """Return the binder of SQL's LIKE, which minds ``case`` or ignores it."""
     ignores_case = case == "ignore_case"
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         pattern = constant_text(operands, 1, "the pattern of like")
-        pc.match_like(_SAMPLE, pattern=pattern, ignore_case=ignores_case)
+        kernel = pc.match_like
+        if "\\" in pattern:  # Arrow finds no backslash at the end of a text
+            kernel, pattern = pc.match_substring_regex, _like_expression(pattern)
+        kernel(_SAMPLE, pattern=pattern, ignore_case=ignores_case)
 
         def matched(texts: Datum, _pattern: Datum) -> Datum:
-            return pc.match_like(texts, pattern=pattern, ignore_case=ignores_case)
+            return kernel(texts, pattern=pattern, ignore_case=ignores_case)
 
         return Binding(matched, (_text_type(operands[0]), None))
 

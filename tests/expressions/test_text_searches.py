@@ -1,12 +1,13 @@
 """LIKE and plain regular expressions by native steps find what Arrow's do."""
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import col
+from engine import SchemaError, col
 from engine.expressions.compile import compile_operand
 from engine.expressions.evaluate import LOWERINGS, evaluate
 from engine.expressions.program_builder import build_program
@@ -73,3 +74,19 @@ def test_patterns_that_say_more_are_left_to_arrow(expression, expected):
     texts = ["special requests", "special\nrequests", "100%", "specal", "a", ""]
     batch = pa.record_batch({"t": pa.array(texts, pa.string())})
     assert len(evaluate(expression.expression, batch)) == len(texts)
+
+
+@given(st.lists(st.none() | st.text("ab\\%_\n.(é", max_size=5), max_size=20), st.text("ab\\%_\n.(é", max_size=5), TYPES)
+def test_patterns_with_a_backslash_mean_what_they_mean_in_duckdb(texts, pattern, data_type):
+    pattern += "\\" * (len(pattern) - len(pattern.rstrip("\\")) & 1)  # at the end it is written twice
+    batch = pa.record_batch({"t": pa.array(texts, data_type)})
+    with duckdb.connect() as oracle:
+        oracle.register("t", pa.table({"t": pa.array(texts, pa.string()), "i": range(len(texts))}))
+        for name in ("like", "ilike"):
+            rows = oracle.execute(f"SELECT t {name} ? ESCAPE '\\' FROM t ORDER BY i", [pattern]).fetchall()
+            assert evaluate(getattr(col("t").str, name)(pattern).expression, batch).to_pylist() == [x for (x,) in rows]
+
+
+def test_a_pattern_does_not_end_with_its_escape():
+    with pytest.raises(SchemaError, match="ends with its escape; a backslash is written twice in it"):
+        evaluate(col("t").str.like("a\\").expression, pa.record_batch({"t": ["a"]}))

@@ -114,6 +114,8 @@ class Drey(DuckDB):
     class Parser(IsBehindAll, WithConditions, _BASE):  # type: ignore[misc, valid-type]
         """A parser whose items of lists know their part of the text."""
 
+        #: words that stand before the brackets of a list; list(v)[1] is an element of an aggregate
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, type[exp.Expr]]] = {"ARRAY": exp.Array}
         RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = without_is(_BASE.RANGE_PARSERS)
         FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {

@@ -19,6 +19,7 @@ from sqlglot import exp
 from engine.dialects.compared_rows import ROWS_OF_DUCKDB
 from engine.dialects.shared_forms import (
     LISTS_OF_DUCKDB,
+    PATTERNS,
     Repair,
     before_the_text,
     call,
@@ -45,6 +46,7 @@ _UNITS: Final = {
     **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
     **dict.fromkeys(("DAY", "DD"), "DAY"),
 }
+_DAYS: Final = ("DOW", "DAYOFWEEK")
 #: letters of the formats of to_char and to_date in PostgreSQL, the longest first
 _TO_CHAR: Final = {
     "HH24": "%H",
@@ -97,7 +99,7 @@ def _of_the_moment(node: exp.Expr) -> exp.Expr:
 def _week_day(node: Any, first: int) -> exp.Expr:
     """Return a part of a date whose weeks have days from so many on."""
     unit = node.this.name.upper()
-    if unit in ("DOW", "DAYOFWEEK"):
+    if unit in _DAYS:
         day = _part("dow", node)
         return exp.Paren(this=exp.Add(this=day, expression=number(first))) if first else day
     names = {"DOW_ISO": "isodow", "DAYOFWEEK_ISO": "isodow", "DAYOFWEEKISO": "isodow", "DOY": "doy", "DAYOFYEAR": "doy"}
@@ -107,9 +109,6 @@ def _week_day(node: Any, first: int) -> exp.Expr:
 def _of_spark(node: exp.Expr) -> exp.Expr:
     found = _of_the_moment(node)
     return _week_day(node, 1) if isinstance(found, exp.Anonymous) and node.this.name.upper() in _DAYS else found
-
-
-_DAYS: Final = ("DOW", "DAYOFWEEK")
 
 
 def _of_bigquery(node: exp.Expr) -> exp.Expr:
@@ -452,11 +451,12 @@ _DUCKDB: Final[dict[type[exp.Expr], Repair]] = {
     exp.Substring: in_either_way,
 }
 REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
-    "duckdb": {**_DUCKDB, **LISTS_OF_DUCKDB, **ROWS_OF_DUCKDB},
+    "duckdb": {**_DUCKDB, **LISTS_OF_DUCKDB, **ROWS_OF_DUCKDB, **PATTERNS},
     "postgres": _POSTGRES,
     "spark": _SPARK,
     "snowflake": {
         **_DUCKDB,
+        **PATTERNS,
         **_OF_SPARK_LISTS,
         **_ROUNDED,
         exp.Substring: of_no_length(lambda node: node),
@@ -479,6 +479,7 @@ REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
     },
     "trino": {
         **_DUCKDB,
+        **PATTERNS,
         **_OF_SPARK_LISTS,
         **_OF_JAVA,
         **_ROUNDED,

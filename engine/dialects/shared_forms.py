@@ -130,6 +130,31 @@ def numbers_between(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _plain_backslashes(node: exp.Expr) -> exp.Expr:
+    """Return LIKE without ESCAPE, where no sign of the pattern is an escape."""
+    pattern = node.expression
+    node.meta["pattern"] = pattern
+    if isinstance(pattern, exp.Literal):
+        node.set("expression", exp.Literal.string(pattern.name.replace("\\", "\\\\")))
+    elif not isinstance(pattern, exp.Any | exp.All):
+        node.set("expression", call("replace", pattern, exp.Literal.string("\\"), exp.Literal.string("\\\\")))
+    return node
+
+
+def _with_its_escape(node: exp.Expr) -> exp.Expr:
+    """Return LIKE with ESCAPE, with the pattern as it was written."""
+    node.this.set("expression", node.this.meta.pop("pattern"))
+    return node
+
+
+#: repairs of dialects whose patterns have an escape only where ESCAPE names one; here it is the backslash
+PATTERNS: Final[dict[type[exp.Expr], Repair]] = {
+    exp.Like: _plain_backslashes,
+    exp.ILike: _plain_backslashes,
+    exp.Escape: _with_its_escape,
+}
+
+
 def of_rows(node: exp.Expr) -> exp.Expr:
     """SAMPLE (50 ROWS) of Snowflake: a number of rows, and no share."""
     if node.args.get("size") is not None:

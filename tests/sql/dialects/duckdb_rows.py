@@ -141,6 +141,10 @@ s ILIKE 'h%'
 s SIMILAR TO '.*o.*'
 s ~ 'a,b,c'
 s LIKE 'a!,%' ESCAPE '!'
+'%_\\' LIKE '%\\%'
+('%_\\' || t) ILIKE ('%\\' || t)
+concat(t, '%') LIKE 'o\\%' ESCAPE '\\'
+concat(t, '\\') LIKE 'O\\' OR concat(t, '\\') ILIKE 'O\\'
 levenshtein(s, t)
 jaccard('duck', 'luck')
 hamming('abc', 'abd')

@@ -20,9 +20,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from engine import __version__
@@ -52,7 +55,14 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print usage and message."""
         self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: error: {message}\n")
+        self.exit(1, f"{self.prog}: error: {message}{_near_choice(message)}\n")
+
+
+def _near_choice(message: str) -> str:
+    """Return a hint for a word that is nearly one of those that argparse has listed."""
+    given, *choices = re.findall(r"'([^']*)'", message) if "invalid choice" in message else [""]
+    near = get_close_matches(given, choices, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _add_gc_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,9 +125,9 @@ def _run_restore(options: argparse.Namespace) -> int:
 def build_parser() -> Parser:
     """Return the argument tree."""
     parser = Parser(
-        prog="flink-run",
+        prog="drey" if Path(sys.argv[0]).name == "drey" else "flink-run",
         description="Run and inspect Drey jobs.",
-        epilog="flink-run [options] JOB.py [args] is short for flink-run job submit [options] JOB.py [args]",
+        epilog="%(prog)s [options] JOB.py [args] is short for %(prog)s job submit [options] JOB.py [args]",
     )
     parser.add_argument("--version", action="version", version=f"Drey {__version__}")
     parser.add_argument(

@@ -14,12 +14,12 @@ Held by: tests/cli/test_sql_statements.py
 
 from __future__ import annotations
 
-import json
-import math
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from engine.connectors.json_writer import check_json_sink
 from engine.csv.writer import check_csv_sink
+from engine.expressions.json_of_values import objects
 from engine.statements import statements as kinds
 from engine.statements.session import StatementSession
 
@@ -51,8 +51,8 @@ class SqlSession(StatementSession):
                 print(self.query(query).explain(analyze=analyze, format=file_format))
             case kinds.ShowTables():
                 self.show_tables()
-            case kinds.Describe(name=name):
-                self.describe(name)
+            case kinds.Describe(name=name, query=query):
+                self.describe(name, query)
             case kinds.Query() | kinds.Summarize() as asked:
                 data = self.rows(asked)
                 assert data is not None, "a query has rows"
@@ -64,9 +64,9 @@ class SqlSession(StatementSession):
         """Print the names of tables."""
         print("\n".join(self.table_names()))
 
-    def describe(self, name: str) -> None:
-        """Print the columns of a table."""
-        for field in self.schema_of(name):
+    def describe(self, name: str, query: str = "") -> None:
+        """Print the columns of a table, or of a query."""
+        for field in self.schema_of(name, query):
             print(f"{field.name}  {field.type}{'' if field.nullable else ' not null'}")
 
 
@@ -77,6 +77,8 @@ def _write_rows(data: DataSet, file_format: str) -> None:
         return
     if file_format == "csv":
         check_csv_sink(data.schema, ",")
+    if file_format == "json":
+        check_json_sink(data.schema)
     table = data.to_arrow()
     sys.stdout.flush()
     if file_format == "json":
@@ -95,15 +97,7 @@ def _write_rows(data: DataSet, file_format: str) -> None:
 
 
 def _write_json(table: pa.Table) -> None:
+    """Print rows as ``write_json`` writes them."""
     for batch in table.to_batches():
-        for row in batch.to_pylist():
-            print(json.dumps(_without_nan(row), default=str, ensure_ascii=False))
-
-
-def _without_nan(value: Any) -> Any:
-    """Return a value with null for floats that JSON has not, as ``write_json`` writes them."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _without_nan(one) for key, one in value.items()}
-    return [_without_nan(one) for one in value] if isinstance(value, list) else value
+        lines = objects(batch.schema.names, batch.columns, batch.num_rows, "\n")
+        sys.stdout.write("".join(lines.to_pylist()))

@@ -2,6 +2,7 @@
 
     flink-run sql --table orders=orders.parquet -e "SELECT count(*) FROM orders"
     flink-run sql -f nightly.sql --format csv > report.csv
+    echo "SELECT 1" | flink-run sql
     flink-run sql                     a shell, on a terminal
 
 Rows go to standard output: as a table for people (the first 1,000), or all of them as CSV, JSON lines or an Arrow
@@ -52,13 +53,16 @@ def run_sql(options: argparse.Namespace) -> int:
     from engine.statements.query import read_table
     from engine.statements.statements import split, statement
 
-    texts = [*options.texts, *([_text_of(options.file)] if options.file else [])]
+    has_none = not (options.texts or options.file)
+    file = Path("-") if has_none and not sys.stdin.isatty() else options.file
+    texts = [*options.texts, *([_text_of(file)] if file else [])]
     statements = [one for text in texts for one in split(text)]
     for one in statements:
         statement(one)  # what is wrong with a later one is said before the first one runs
-    is_shell = not (options.texts or options.file) and sys.stdin.isatty() and sys.stdout.isatty()
+    is_shell = has_none and sys.stdin.isatty() and sys.stdout.isatty()
     if not statements and not is_shell:
-        raise ConfigurationError("sql: nothing to run; give -e QUERY or -f FILE, or call it on a terminal")
+        said = "give -e QUERY or -f FILE, write statements on standard input, or call it on a terminal"
+        raise ConfigurationError(f"sql: nothing to run; {said}")
     install_settings(options)
     with Environment() as environment:
         for name, path in options.tables:

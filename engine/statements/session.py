@@ -77,8 +77,8 @@ class StatementSession:
                 return environment.from_arrow(pa.table({"plan": [plan]}))
             case kinds.ShowTables():
                 return environment.from_arrow(pa.table({"name": pa.array(self.table_names(), pa.string())}))
-            case kinds.Describe(name=name):
-                fields = self.schema_of(name)
+            case kinds.Describe(name=name, query=query):
+                fields = self.schema_of(name, query)
                 columns = {
                     "name": pa.array(fields.names, pa.string()),
                     "type": pa.array([str(field.type) for field in fields], pa.string()),
@@ -128,8 +128,10 @@ class StatementSession:
         """Return the names of tables, those of attached catalogs behind the registered ones."""
         return [*sorted(self.environment.tables), *attached_tables(self.environment)]
 
-    def schema_of(self, name: str) -> pa.Schema:
-        """Return the columns of a table. Raises: PlanError for a name that is none."""
+    def schema_of(self, name: str, query: str = "") -> pa.Schema:
+        """Return the columns of a table, or of a query. Raises: PlanError for a name that is none."""
+        if query:
+            return self.query(query).schema
         tables = self.environment.tables
         data_set = tables[name] if name in tables else attached_table(self.environment, name)
         if data_set is None:

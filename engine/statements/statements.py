@@ -107,9 +107,10 @@ class ShowTables(NamedTuple):
 
 
 class Describe(NamedTuple):
-    """The columns of a name are wanted."""
+    """The columns of a name are wanted, or those of a query."""
 
     name: str
+    query: str = ""
 
 
 class Attach(NamedTuple):
@@ -312,12 +313,15 @@ def _show(words: Words) -> Statement | None:
 
 
 def _describe(words: Words) -> Statement:
+    query = _rows_of(words) if words.is_last and words.is_string else None
+    if query is not None or words.is_query:
+        return Describe("", query or _query(words))
     whole, name = words.rest(), words.name()
     has_parts = False
     while name is not None and words.take("."):
         has_parts, name = True, words.name()
     if name is None or not words.is_end:
-        raise PlanError("DESCRIBE: this is no name of a table; for a query write CREATE VIEW name AS query before")
+        raise PlanError("DESCRIBE: this is no name of a table, no 'file' and no query")
     return Describe(whole if has_parts else name)
 
 
@@ -330,9 +334,8 @@ def _attach(words: Words) -> Statement | None:
 def _summarize(words: Words) -> Statement | None:
     if words.is_end:
         return None
-    query = _query(words)
     name = _rows_of(words) if words.is_last else None
-    return Summarize(name or query)
+    return Summarize(name or _query(words))
 
 
 _PARSERS: Final[Mapping[str, Callable[[Words], Statement | None]]] = {
@@ -384,9 +387,10 @@ def _query(words: Words) -> str:
 
 
 def _rows_of(words: Words) -> str | None:
-    """Return the query of all rows of the name that comes next."""
+    """Return the query of all rows of the name, or of the file, that comes next."""
     written = words.written()
-    return None if words.name() is None else f"SELECT * FROM {written}"  # noqa: S608 - of one author
+    is_one = words.string() is not None or words.name() is not None
+    return f"SELECT * FROM {written}" if is_one else None  # noqa: S608 - of one author
 
 
 def _options(what: str, words: Words) -> dict[str, str | bool]:

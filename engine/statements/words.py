@@ -89,6 +89,16 @@ class Words:
             self._pass(len(words))
         return has_words
 
+    @property
+    def is_string(self) -> bool:
+        """Whether the next word is a string."""
+        return self.written().startswith("'")
+
+    @property
+    def is_query(self) -> bool:
+        """Whether a query begins here."""
+        return self.written().upper() in _QUERIES
+
     def written(self) -> str:
         """Return the next word as it is written."""
         return self._slice(self._tokens[self._at : self._at + 1])
@@ -112,7 +122,7 @@ class Words:
 
     def string(self) -> str | None:
         """Pass a string and return what it says; None for what is none."""
-        return str(self._pass(1)[0].text) if self.written().startswith("'") else None
+        return str(self._pass(1)[0].text) if self.is_string else None
 
     def parentheses(self) -> Words | None:
         """Pass what stands in parentheses and return its words; None where there are none."""

@@ -7,6 +7,7 @@ import sys
 import pytest
 import shtab
 
+from engine.cli.main import build_parser
 from engine.cli.submit import _FILES
 
 
@@ -64,3 +65,9 @@ def test_bash_completes_commands_choices_and_files(tmp_path, words, begun, expec
 
 def test_files_are_completed_as_shtab_names_them():
     assert _FILES.items() <= shtab.FILE.items()
+
+
+def test_a_word_that_is_nearly_a_command_is_named(capsys):
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["confg", "show"])
+    assert capsys.readouterr().err.endswith("did you mean config?\n")

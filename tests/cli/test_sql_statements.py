@@ -79,8 +79,9 @@ def test_queries_may_be_in_another_dialect(run, sales):
 
 
 def test_rows_as_json_are_json(run):
-    _, out, _ = run("--format", "json", "-e", "SELECT 'nan'::DOUBLE AS x, [1.5, 'inf'::DOUBLE] AS l")
-    assert out == '{"x": null, "l": [1.5, null]}\n'
+    query = "SELECT 'nan'::DOUBLE AS x, [1.5, 'inf'::DOUBLE] AS l, TIMESTAMP '2024-02-29 01:02:03' AS t"
+    _, out, _ = run("--format", "json", "-e", query)
+    assert out == '{"x":null,"l":[1.5,null],"t":"2024-02-29T01:02:03.000000"}\n'
 
 
 def test_statements_of_a_file_and_of_a_pipe_follow_each_other(sales, tmp_path):
@@ -89,16 +90,21 @@ def test_statements_of_a_file_and_of_a_pipe_follow_each_other(sales, tmp_path):
         CREATE VIEW totals AS {QUERY.replace("sales", f"'{sales}'").split(" ORDER")[0]};
         SHOW TABLES;
         DESCRIBE totals;
+        DESCRIBE SELECT shop FROM totals;
+        DESCRIBE '{sales}';
         COPY (SELECT * FROM totals WHERE total > 3) TO '{tmp_path / "out.csv"}';
         SELECT count(*) AS n FROM '{tmp_path / "sales.parquet"}' AS s;
     """
     (tmp_path / "report.sql").write_text(statements)
     code, out, err = run_process("-f", tmp_path / "report.sql")
     assert (code, err) == (0, "")
-    assert out.splitlines()[:3] == ["totals", "shop  string", "total  double"]
+    columns = ["shop  string", "total  double", "shop  string", "shop  string", "price  double"]
+    assert out.splitlines()[:6] == ["totals", *columns]
     assert out.splitlines()[-2].strip() == "3"
     (tmp_path / "out.csv").rename(tmp_path / "first")
     assert run_process("-f", "-", text=statements)[:2] == (0, out)
+    (tmp_path / "out.csv").rename(tmp_path / "second")
+    assert run_process(text=statements)[:2] == (0, out)
 
 
 def test_a_plan_is_explained_and_nothing_runs(run, sales):
@@ -115,7 +121,6 @@ def test_a_plan_is_explained_and_nothing_runs(run, sales):
         (("--format", "csv", "-e", "SELECT [1] AS l"), "column 'l' is list<item: int64>, which has no text form"),
         (("-e", "DESCRIBE nowhere"), "PlanError: DESCRIBE nowhere: there is no such table; there are: none"),
         (("-f", "no.sql"), "ConfigurationError: sql -f no.sql: No such file or directory"),
-        ((), "ConfigurationError: sql: nothing to run; give -e QUERY or -f FILE"),
         (("--table", "a=nowhere.parquet", "-e", "SELECT 1 AS a"), "nowhere.parquet"),
     ],
 )
@@ -125,6 +130,11 @@ def test_what_is_wrong_is_said_in_a_line_and_ends_with_one(run, words, said, tmp
     first, *excerpt = err.splitlines()
     assert said in first
     assert len(excerpt) == (2 if "sql: line" in said else 0)
+
+
+def test_nothing_to_run_is_an_error():
+    code, _, err = run_process(text=" -- nothing\n")
+    assert (code, err.startswith("ConfigurationError: sql: nothing to run; give -e QUERY or -f FILE")) == (1, True)
 
 
 def test_rows_are_kept_under_a_name_and_written_with_options(run, sales, tmp_path):

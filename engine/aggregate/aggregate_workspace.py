@@ -74,6 +74,8 @@ class AggregateWorkspace:
     ) -> None:
         """Take the pages. Raises: MemoryBudgetError."""
         self.spec, self.layout, self.pool, self.space = spec, layout, pool, space
+        #: True if several threads merge partitions
+        self.has_helpers = helpers is not None
         self.progress = AggregateProgress()
         self.memory_bytes = pool.page_limit * pool.page_size
         self.partition_count, block_size = partitions_of_memory(pool.page_limit, pool.page_size)

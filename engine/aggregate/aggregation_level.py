@@ -33,7 +33,7 @@ class AggregationLevel:
 
     def __init__(self, workspace: AggregateWorkspace, number: int, router: PartitionRouter | None = None) -> None:
         self._work, self._router = workspace, router
-        watches_caches = router is not None or _has_texts(workspace.layout)
+        watches_caches = router is not None or workspace.has_helpers or _has_texts(workspace.layout)
         self._grouping = GroupingPhase(workspace, number, watches_caches)
         self._phase: GroupingPhase | PartitionedPhase = self._grouping
         workspace.progress.enter(AggregateState.GROUPING)

@@ -9,9 +9,10 @@
              them and are evicted together
 
 Where more than NEW_GROUPS_RATIO of the rows were new groups when the table is full, it is of no use any more: later
-rows do not meet their groups in it. That is looked at earlier, when groups outgrow the caches: with watches_caches, and
-where the rows that have met a group say that all of them would not fit. What is put into a table that cannot hold it is
-moved twice: 10 million keys, each its own, took 1.4 s of processor time in 266 MB and in 1000, and take 1.2 and 1.1.
+rows do not meet their groups in it. That is looked at earlier, when groups outgrow the caches: with watches_caches,
+since rows are states, states are texts, or several threads merge partitions while one alone fills a table; and where
+the rows that have met a group say that all of them would not fit. What is put into a table that cannot hold it is moved
+twice: 10 million keys, each its own, took 1.4 s of processor time in 266 MB and in 1000, and take 1.2 and 1.1.
 
 Source: Graefe, "Query evaluation techniques for large databases" (1993), hybrid hashing.
 

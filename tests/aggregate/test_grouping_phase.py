@@ -106,14 +106,18 @@ def test_states_watch_the_caches_whatever_fits():
     assert rows_taken(drawn(1000), 4000, watches_caches=True) <= 80
 
 
-@pytest.mark.parametrize(("value", "state"), [(7, "GROUPING"), ("seven", "PARTITIONED")])
-def test_texts_watch_the_caches_whatever_fits(workshop, value, state):
+@pytest.mark.parametrize(
+    ("value", "helpers", "state"),
+    [(7, None, "GROUPING"), ("seven", None, "PARTITIONED"), (7, SimpleNamespace(count=2), "PARTITIONED")],
+)
+def test_texts_and_threads_watch_the_caches_whatever_fits(workshop, value, helpers, state):
     keys, values = drawn(1000), pa.array([value] * ROWS)
     calls = make_calls(("max",))
     table = input_table(("key",), [pa.int64()], calls, [values.type], [keys, values.to_pylist()])
     output = result_schema([table.schema.field("key")], calls, [values.type])
     with workshop.operator(4000) as (pool, space):
-        aggregate = HashAggregate(AggregateSpec("single", table.schema, ("key",), calls, output), pool, space)
+        spec = AggregateSpec("single", table.schema, ("key",), calls, output)
+        aggregate = HashAggregate(spec, pool, space, helpers=helpers)
         for batch in table.to_batches(100):
             assert not list(aggregate.add_batch(batch))
         assert aggregate.state.name == state

@@ -72,6 +72,12 @@ class SharingReader(Protocol):
         ...
 
 
+class JoiningReader(SharingReader, Protocol):
+    """One for which a split of several that follow one another is as good as these, and takes fewer steps."""
+
+    joins_splits: bool
+
+
 class StateReader(Protocol):
     """One that reads places that change, as they were when the job began."""
 
@@ -122,6 +128,11 @@ def is_filtering(reader: SourceReader) -> TypeGuard[FilteringReader]:
 def is_sharing(reader: SourceReader) -> TypeGuard[SharingReader]:
     """Whether a reader can be told its splits one by one."""
     return _has(type(reader), "take_from")
+
+
+def is_joining(reader: SourceReader) -> TypeGuard[JoiningReader]:
+    """Whether a reader takes splits joined."""
+    return _has(type(reader), "joins_splits")
 
 
 def reads_states(reader: SourceReader) -> TypeGuard[StateReader]:

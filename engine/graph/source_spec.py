@@ -8,6 +8,8 @@ Held by: tests/rpc/test_codec.py
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from engine.graph.exact import Exact
@@ -28,6 +30,13 @@ class SourceSplit(Exact, frozen=True, gc=False):
     end: int
     size_bytes: int
     row_count: int = -1
+
+
+def joined_split(pieces: Sequence[SourceSplit]) -> SourceSplit:
+    """Return one split of several of a file, which follow one another."""
+    rows = sum(piece.row_count for piece in pieces)
+    size = sum(piece.size_bytes for piece in pieces)
+    return SourceSplit(pieces[0].path, pieces[0].start, pieces[-1].end, size, rows)
 
 
 class StoredFile(Exact, frozen=True, array_like=True):

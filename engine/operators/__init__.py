@@ -25,6 +25,7 @@
     hash_join_driver.py    the head of a hash join
     shared_builds.py   one build side for all subtasks of a broadcast join in a process
     split_queues.py     splits of a source, which its subtasks in a process take from each other
+    joined_splits.py    splits that follow one another, taken as one
     scan_threads.py     a source that several threads read for one task, in the order of its splits
     work_ahead.py       projections and filters of batches that wait, made by threads that read
     helper_threads.py   threads that work beside a task's own on one thing that it waits for

@@ -24,12 +24,14 @@ from engine.formats.source_reader import (
     is_compact,
     is_filtering,
     is_in_runs,
+    is_joining,
     is_noting,
     is_sharing,
     reads_states,
 )
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.awaited_filters import filters_of_consumers
+from engine.operators.joined_splits import joined_splits
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.scan_threads import ApartReader, ScanThreads
 from engine.operators.source_pacing import paced, share_of
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.graph.runtime_filter import RuntimeFilter
+    from engine.graph.source_spec import SourceSplit
     from engine.operators.runtime_filters import RuntimeFilters
     from engine.operators.split_queues import SplitQueue
     from engine.operators.task_inputs import TaskInput
@@ -130,7 +133,7 @@ class SourceDriver:
         attempt = context.descriptor.attempt
         if context.descriptor.shares_splits and not self._is_whole and is_sharing(self._reader):
             key = (context.descriptor.job_id, attempt.vertex, attempt.attempt_number)
-            self._queue = context.services.split_queues.enter(key, splits)
+            self._queue = context.services.split_queues.enter(key, self._taken(splits, 1))
             self._reader.take_from(self._queue.take)
         if output.compact_columns and is_compact(self._reader):
             for reader in cast("list[CompactReader]", self._readers):
@@ -139,7 +142,11 @@ class SourceDriver:
         if threads > 1:
             readers = cast("list[ApartReader]", self._readers)
             ahead = output.ahead if self._reader_filters else lambda: None
-            self._scan = ScanThreads(readers, context, keeps_runs=operator.in_runs, ahead=ahead)
+            taken = self._taken(splits, threads)
+            self._scan = ScanThreads(readers, taken, context, keeps_runs=operator.in_runs, ahead=ahead)
+        elif self._queue is None and is_joining(self._reader):
+            left = iter(self._taken(splits, 1))
+            self._reader.take_from(lambda: next(left, None))
         self._run_reader: RunsReader | ScanThreads | None = None
         if operator.in_runs and not self._is_whole and is_in_runs(self._reader):
             self._reader.is_in_runs = True
@@ -150,6 +157,13 @@ class SourceDriver:
         if operator.top is not None and is_filtering(self._reader):
             self._top = TopTest(operator.top.key, operator.top.count, is_only_key=operator.top.is_only_key)
             self._reader.keep_first(self._top)
+
+    def _taken(self, splits: Sequence[SourceSplit], threads: int) -> Sequence[SourceSplit]:
+        """Return the splits as they are taken, by this subtask's threads: joined, where none needs to be by itself."""
+        operator = self._descriptor.operator
+        assert isinstance(operator, SourceOperator)
+        may_join = is_joining(self._reader) and not operator.in_runs and operator.top is None
+        return joined_splits(splits, threads) if may_join else splits
 
     def filter_by(self, filters: RuntimeFilters, wanted: Sequence[RuntimeFilter]) -> None:
         """Leave out rows that a join has no partner for; to be called before the first one is read."""

@@ -161,6 +161,7 @@ class ScanThreads:
     def __init__(
         self,
         readers: Sequence[ApartReader],
+        splits: Sequence[SourceSplit],
         context: TaskContext,
         *,
         keeps_runs: bool,
@@ -170,7 +171,7 @@ class ScanThreads:
         self._ahead = ahead
         self._context = context
         self._keeps_runs = keeps_runs
-        self._turns = _Turns(context.descriptor.splits, _BATCHES_AHEAD * len(readers))
+        self._turns = _Turns(splits, _BATCHES_AHEAD * len(readers))
         self._threads: list[HelperThread] = []
         #: the number of the split of the batch that came last
         self.run = 0

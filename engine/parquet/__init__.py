@@ -36,8 +36,9 @@ stored_chunks.py       which columns are decoded here; source_types.py: as what 
 
 Decoded here, without the GIL:
 
-group_look.pyx         a row group that is one batch, with its filter
+group_look.pyx         a row group that is one batch, with its filter; group_runs.py: several, where it leaves few rows
 group_reader.pyx       columns of a row group as batches of the rows that are wanted
+merged_texts.pyx       one dictionary for the codes of several row groups
 chunk_pages.pyx        the pages of a column, read and opened (page_header.pyx, compact_protocol.pyx, page_kernels.pxd)
 page_rooms.pyx         memory of pages, kept for the columns that are read next
 chunk_values.pyx       values of rows that are wanted, taken out of them (value_kernels.pxd)

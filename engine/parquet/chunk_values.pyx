@@ -72,7 +72,6 @@ cdef int begin_rows(Chunk* chunk, int64_t rows, const uint64_t* mask, int64_t ke
 
 
 cdef int64_t count_mask(const uint64_t* mask, int64_t first, int64_t rows) noexcept nogil:
-    """Return the number of rows that a mask keeps."""
     cdef int64_t row
     cdef int64_t count = 0
     for row in range(0, rows, 64):

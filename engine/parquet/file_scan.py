@@ -4,11 +4,12 @@
     scan.look_ahead(first)        keys of the best row groups, for the threshold of a top-n
     scan.add(split)               row groups that are read next
     scan.may_have(group)          False: the footer, the indexes or the keys say that no row of it is wanted
-    scan.rows(group)              batches of the source's types
+    scan.run_end(group, end)      end of the row groups that are best read together; ``group``: it has no wanted row
+    scan.rows(group, end)         batches of the source's types
     scan.fetch_ahead(group)       of a store: what ``rows`` will read; scan.drop_ahead(group) gives it back
     scan.close()
 
-    row group ─► plan ──► reserved ──────► one look (group_look) ──────────────────────────────► rows
+    row groups ► plan ──► reserved ──────► one look (group_look) ──────────────────────────────► rows
           or ──► pages ─► reserved ──────► columns of the filter ─► mask ─► the other columns ─► rows
                      └──► not reserved ──► column_passes: some columns after the others ──────► rows
 
@@ -30,6 +31,7 @@ from engine.graph.source_spec import SourceSplit
 from engine.parquet.column_streams import ColumnStream, ConvertedColumns
 from engine.parquet.footers import GroupPages, GroupPlan, arrow_schema
 from engine.parquet.group_look import GroupLook
+from engine.parquet.group_runs import KEPT_ROWS_MAX, GroupRuns, run_plan
 from engine.parquet.open_file import OpenFile
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
@@ -88,7 +90,8 @@ class FileScan:
         self._even: dict[tuple[str, ...], bool] = {}
         #: The look at row groups that are one batch, and plans of these; None: not made yet.
         self._look: GroupLook | None = None
-        self._plans: dict[int, GroupPlan | None] | None = None
+        self._plans: dict[tuple[int, int], GroupPlan | None] | None = None
+        self._runs = GroupRuns()
         #: Row groups that were fetched ahead.
         self._ahead: dict[int, _Ahead] = {}
         #: The row groups of a split, and knowledge of the reader about the file.
@@ -155,48 +158,80 @@ class FileScan:
         """Return whether there may be a wanted row in a row group, as far as is known by now."""
         return self._groups is None or self._groups.may_have(group)
 
-    def rows(self, group: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group that are wanted, in batches of bounded size."""
+    def run_end(self, group: int, end: int) -> int:
+        """Return the end of the row groups to be read with one, before ``end``; itself: it has no wanted row."""
+        if not self.may_have(group):
+            return group
+        last = group + 1
+        if self._may_look and self._request.first is None:
+            end = min(end, group + self._runs.wanted)
+            while last < end and self.may_have(last):
+                last += 1
+        return last
+
+    def rows(self, group: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of row groups that are wanted, of one or of those up to ``end``, in bounded batches."""
+        end = group + 1 if end is None else end
+        if end - group > 1 and not self._looks_at_indexes:
+            plan = self._plan(group, end)
+            if plan is not None and self._memory.hold_run(plan.pages):
+                yield from self._looked_at_rows(group, end, plan)
+                return
+            self._runs.refuse(end - group)
+        for each in range(group, end):
+            yield from self._rows_of(each)
+
+    def _rows_of(self, group: int) -> Iterator[pa.RecordBatch]:
         ahead = self._ahead.pop(group, None)
         possible = self._possible_rows(group) if ahead is None else ahead.rows
-        plan = self._plan(group) if possible is None and self._may_look else None
+        plan = self._plan(group, group + 1) if possible is None and self._may_look else None
         if plan is not None and self._memory.hold_whole(plan.pages, PARQUET_BATCH_ROWS_MAX):
-            whole = self._look_at(group, plan)
-            if whole is not None:
-                yield from self._bounded(whole)
+            yield from self._looked_at_rows(group, group + 1, plan)
             return
         for batch in self._arranged_batches(group, possible, ahead):
             yield from self._bounded(batch)
             del batch  # a wide one is not kept while the next is read
 
-    def _bounded(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+    def _looked_at_rows(self, group: int, end: int, plan: GroupPlan) -> Iterable[pa.RecordBatch]:
+        whole = self._look_at(group, end, plan)
+        return () if whole is None else self._bounded(whole, KEPT_ROWS_MAX)
+
+    def _bounded(self, batch: pa.RecordBatch, rows_max: int = PARQUET_BATCH_ROWS_MAX) -> Iterable[pa.RecordBatch]:
         """Return a batch in pieces of bounded size."""
         row_bytes = self._memory.note_rows(batch)
         size_bytes = round(row_bytes * batch.num_rows)
         if 0 < size_bytes <= BATCH_BYTES_MAX:
             return (batch,)
         bytes_max = max(BATCH_BYTES_MAX, self._memory.batch_bytes_max(row_bytes))
-        return bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes, bytes_max)
+        return bounded_batches(batch, rows_max, size_bytes, bytes_max)
 
-    def _plan(self, group: int) -> GroupPlan | None:
-        """Return the plan for a look at a row group; None: some column is not decoded here."""
+    def _plan(self, group: int, end: int) -> GroupPlan | None:
+        """Return the plan for a look at row groups; None: some column is not decoded here."""
         plans = self._plans
         if plans is None:
             plans = self._plans = self._file.plans(*self._looked_at)
-        if group not in plans:
-            plans[group] = self._file.plan(group, *self._looked_at)
-        return plans[group]
+        key = (group, end)
+        if key not in plans:
+            if end - group == 1:
+                plans[key] = self._file.plan(group, *self._looked_at)
+            else:
+                each = [self._plan(one, one + 1) for one in range(group, end)]
+                known = [plan for plan in each if plan is not None]
+                plans[key] = run_plan(known) if len(known) == len(each) else None
+        return plans[key]
 
-    def _look_at(self, group: int, plan: GroupPlan) -> pa.RecordBatch | None:
-        """Return the wanted rows of a row group at once; None: there are none."""
-        look = self._look
+    def _look_at(self, group: int, end: int, plan: GroupPlan) -> pa.RecordBatch | None:
+        """Return the wanted rows of row groups at once; None: there are none."""
+        look, rows = self._look, plan.pages.row_count
         if look is None:
             look = self._look = self._new_look()
-        batch = look.read(self._file.source(group), plan.looked_at, plan.others, plan.pages.row_count)
+        batch = look.read(self._file.source(group), plan.looked_at, plan.others, rows)
         if self._filter is not None:
             looked_at, others = self._looked_at
             self._memory.note_width(looked_at, look.width)
             self._memory.note_width(others, look.width_of_others)
+        kept_rows = 0 if batch is None else batch.num_rows
+        self._runs.note(end - group, look.width * rows, kept_rows, self._memory.row_bytes * kept_rows)
         return batch if batch is None or self._comes_as_wanted else self._arranged(batch)
 
     def _new_look(self) -> GroupLook:
@@ -292,6 +327,11 @@ class FileScan:
             return 1
         row_bytes = max(seen, self._file.pages(group, columns).row_bytes)
         return max(1, int(min(PARQUET_BATCH_ROWS_MAX, self._memory.batch_bytes_max(row_bytes) / row_bytes)) // rows)
+
+    @property
+    def _looks_at_indexes(self) -> bool:
+        """Whether pages of row groups may be left out, as far as is known."""
+        return self._request.spec.predicate is not None and bool(self._index_looks)
 
     def _possible_rows(self, group: int) -> Ranges | None:
         """Return the rows of a row group that pages leave for the predicate; None: all."""

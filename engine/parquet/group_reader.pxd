@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from engine.parquet.chunk_pages cimport Chunk, Scratch
+from engine.parquet.merged_texts cimport MergedTexts
 from engine.records.batch_builder cimport BatchBuilder
 from engine.records.kept_rows cimport Mask
 from engine.records.side_by_side cimport SideBySide
@@ -12,9 +13,21 @@ from engine.records.side_by_side cimport SideBySide
 @cython.final
 cdef class GroupChunks:
     cdef readonly tuple names
-    cdef int32_t _column_count
-    cdef Chunk* _columns            # what the footer says of each
+    cdef int32_t _column_count, _group_count
+    cdef Chunk* _columns            # what the footer says of each, row group by row group
+    cdef int64_t* _rows             # of each row group; NULL: there is one
     cdef list _codecs               # names of those that are pyarrow's
+
+    cdef int _allocate(self, int32_t groups) except -1
+    cdef int64_t rows(self)
+
+
+# Where a column is among the row groups of a batch.
+cdef struct RunPlace:
+    int32_t group
+    bint is_entered
+    int64_t end                 # of the row group, in rows of the batch
+    int64_t kept                # rows of those before it
 
 
 @cython.final
@@ -22,9 +35,11 @@ cdef class GroupReader:
     cdef object _schema
     cdef object _source             # what the row group is read from
     cdef dict _codecs               # those that are pyarrow's, by name
-    cdef list _names_of_codecs      # by column
+    cdef GroupChunks _chunks        # the row groups that are read
     cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
     cdef Chunk* _columns
+    cdef RunPlace* _places          # of each column, where there are several row groups
+    cdef MergedTexts* _merged       # of coded columns, likewise
     cdef Scratch* _scratch
     cdef int32_t _column_count
     cdef readonly int64_t rows_read
@@ -37,6 +52,8 @@ cdef class GroupReader:
     cdef int64_t _size_of_column(self, Chunk* column, int64_t kept)
     cdef int64_t _size_of_values(self, int64_t kept)
     cdef int _take(self, int64_t rows, const uint64_t* mask, int64_t kept) except -1
+    # Decode the rows of a column that begin_rows has begun, in all row groups; returns a ChunkStatus.
+    cdef int _take_column(self, int32_t index) noexcept nogil
     cdef int _open(self, int32_t index) except -1
     cdef int _set_column(self, BatchBuilder builder, int32_t place, int32_t index, int64_t kept) except -1
     cdef int _set_texts(self, BatchBuilder builder, int32_t place, int32_t index, int64_t kept,

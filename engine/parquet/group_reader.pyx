@@ -1,6 +1,7 @@
 """GroupReader: columns of a row group decoded here, as record batches of the rows that are wanted.
 
     chunks = GroupChunks({name: StoredChunk})       columns of a row group, said once for all that read it
+    chunks = GroupChunks.of_run([(chunks, rows), ...])  those of several row groups, which are read as one
     reader = GroupReader(schema, window_bytes)
     reader.begin(source, chunks)          a row group; memory is that of the one before
     reader.read(rows, mask) -> batch      of the next rows those for which a BooleanArray of as many is true; None: all
@@ -13,12 +14,15 @@ go without the GIL.
 
 What is not known here is left to pyarrow (``decodable``): nested columns, further encodings, 96-bit times.
 
-Limits: flat columns. Thread: one at a time. Source: parquet-format.
+Several row groups are decoded one behind the other into one batch; of those of which no row is wanted nothing is read.
+What is numbers of a dictionary has one for all of them (``merged_texts``).
+
+Limits: flat columns; several row groups are one batch. Thread: one at a time. Source: parquet-format.
 Held by: tests/parquet/test_group_reader.py
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -49,7 +53,8 @@ from engine.parquet.chunk_pages cimport (
     reset_chunk,
 )
 from engine.parquet.fetched_bytes cimport FetchedBytes, Parts
-from engine.parquet.chunk_values cimport begin_rows, take_rows
+from engine.parquet.chunk_values cimport begin_rows, count_mask, take_rows
+from engine.parquet.merged_texts cimport MergedTexts, begin_texts, free_texts, merge_texts, renumber
 from engine.parquet.page_kernels cimport PAGE_SLACK
 from engine.parquet.page_rooms cimport give_back
 from engine.records.batch_builder cimport BatchBuilder, padded
@@ -91,9 +96,7 @@ cdef class GroupChunks:
         self.names = tuple(chunks)
         self._column_count = <int32_t>len(chunks)
         self._codecs = []
-        self._columns = <Chunk*>calloc(max(1, self._column_count), sizeof(Chunk))
-        if self._columns == NULL:
-            raise MemoryError("columns of a row group")
+        self._allocate(1)
         for index, chunk in enumerate(chunks.values()):
             column = &self._columns[index]
             column.position, column.end, column.values_left = chunk.position, chunk.end, chunk.values
@@ -102,8 +105,45 @@ cdef class GroupChunks:
             column.is_nullable, column.is_integer = chunk.is_nullable, chunk.is_integer
             self._codecs.append(OTHER_CODECS[chunk.codec] if column.codec == CODEC_OTHER else None)
 
+    cdef int _allocate(self, int32_t groups) except -1:
+        free(self._columns)
+        self._group_count = groups
+        self._columns = <Chunk*>calloc(<size_t>max(1, self._column_count) * <size_t>groups, sizeof(Chunk))
+        if self._columns == NULL:
+            raise MemoryError("columns of a row group")
+        return 0
+
+    @staticmethod
+    def of_run(list groups not None):
+        """Return the columns of several row groups, which have the same ones: chunks of one, and its rows."""
+        cdef GroupChunks run = GroupChunks({})
+        cdef GroupChunks chunks
+        cdef int32_t group
+        run.names = (<GroupChunks?>groups[0][0]).names
+        run._column_count = <int32_t>len(run.names)
+        run._allocate(<int32_t>len(groups))
+        run._rows = <int64_t*>calloc(<size_t>run._group_count, sizeof(int64_t))
+        if run._rows == NULL:
+            raise MemoryError("rows of row groups")
+        for group in range(run._group_count):
+            chunks, run._rows[group] = groups[group]
+            if chunks.names != run.names or chunks._group_count != 1:
+                raise ValueError(f"columns {chunks.names} of a row group beside {run.names}")
+            memcpy(&run._columns[group * run._column_count], chunks._columns,
+                   <size_t>run._column_count * sizeof(Chunk))
+            run._codecs += chunks._codecs
+        return run
+
+    cdef int64_t rows(self):
+        cdef int32_t group
+        cdef int64_t rows = 0
+        for group in range(self._group_count):
+            rows += self._rows[group]
+        return rows
+
     def __dealloc__(self):
         free(self._columns)
+        free(self._rows)
 
 
 def known_codecs():
@@ -120,39 +160,41 @@ cdef class GroupReader:
         self._schema, self._codecs = schema, {}
         self._column_count = <int32_t>len(schema)
         self._columns = <Chunk*>calloc(max(1, self._column_count), sizeof(Chunk))
+        self._places = <RunPlace*>calloc(max(1, self._column_count), sizeof(RunPlace))
+        self._merged = <MergedTexts*>calloc(max(1, self._column_count), sizeof(MergedTexts))
         self._scratch = <Scratch*>malloc(sizeof(Scratch))
-        if self._columns == NULL or self._scratch == NULL:
+        if self._columns == NULL or self._places == NULL or self._merged == NULL or self._scratch == NULL:
             raise MemoryError("columns of a row group")
         for index in range(self._column_count):
             self._columns[index].scratch, self._columns[index].window_bytes = self._scratch, window_bytes
 
     def begin(self, source not None, GroupChunks chunks not None):
-        """Begin with a row group of as many columns; what was left of another one is forgotten."""
-        cdef Chunk* column
-        cdef Chunk* known
+        """Begin with row groups of as many columns; what was left of other ones is forgotten."""
         cdef int descriptor = source if isinstance(source, int) else -1
         cdef const Parts* parts = NULL if isinstance(source, int) else (<FetchedBytes?>source).parts()
         cdef int32_t index
         if chunks._column_count != self._column_count:
             raise ValueError(f"{chunks._column_count} chunks for {self._column_count} columns")
-        self._names_of_codecs, self._dictionaries = chunks._codecs, [None] * self._column_count
+        self._chunks, self._dictionaries = chunks, [None] * self._column_count
         self.rows_read = 0
         self._source = source
         for index in range(self._column_count):
-            column, known = &self._columns[index], &chunks._columns[index]
-            reset_chunk(column)
-            column.descriptor, column.parts = descriptor, parts
-            column.position, column.end, column.values_left = known.position, known.end, known.values_left
-            column.size_max, column.codec = known.size_max, known.codec
-            column.shape, column.stored_width, column.width = known.shape, known.stored_width, known.width
-            column.is_nullable, column.is_integer = known.is_nullable, known.is_integer
+            self._columns[index].descriptor, self._columns[index].parts = descriptor, parts
+            self._places[index] = RunPlace(0, False, 0, 0)
+            begin_texts(&self._merged[index])
+            begin_chunk(&self._columns[index], &chunks._columns[index])
 
     def __dealloc__(self):
         cdef int32_t index
         if self._columns != NULL:
             for index in range(self._column_count):
                 free_chunk(&self._columns[index])
+        if self._merged != NULL:
+            for index in range(self._column_count):
+                free_texts(&self._merged[index])
         free(self._columns)
+        free(self._places)
+        free(self._merged)
         free(self._scratch)
 
     def skip(self, int64_t rows):
@@ -266,12 +308,14 @@ cdef class GroupReader:
         cdef int32_t index = 0
         cdef int status = CHUNK_OK
         cdef bint is_begun = False
+        if self._chunks._rows != NULL and rows != self._chunks.rows():
+            raise ValueError(f"{rows} rows of row groups of {self._chunks.rows()}, which are one batch")
         while index < self._column_count:
             with nogil:
                 while index < self._column_count:
                     status = CHUNK_OK if is_begun else begin_rows(&self._columns[index], rows, mask, kept)
                     if status == CHUNK_OK:
-                        status = take_rows(&self._columns[index])
+                        status = self._take_column(index)
                     is_begun = status == CHUNK_SEALED
                     if status:
                         break
@@ -283,11 +327,44 @@ cdef class GroupReader:
         self.rows_read += rows
         return 0
 
+    cdef int _take_column(self, int32_t index) noexcept nogil:
+        cdef Chunk* column = &self._columns[index]
+        cdef RunPlace* place = &self._places[index]
+        cdef const uint64_t* mask = column.mask
+        cdef int64_t rows
+        cdef int status
+        if self._chunks._rows == NULL:
+            return take_rows(column)
+        while place.group < self._chunks._group_count:
+            if not place.is_entered:
+                rows = self._chunks._rows[place.group]
+                place.end += rows
+                if mask != NULL and count_mask(mask, column.wanted_at, rows) == 0:
+                    column.wanted_at = place.end
+                    place.group += 1
+                    continue
+                place.kept, place.is_entered = column.kept, True
+                begin_chunk(column, &self._chunks._columns[place.group * self._column_count + index])
+                column.mask = mask
+            column.wanted = place.end
+            status = take_rows(column)
+            if status:
+                return status
+            if column.shape == SHAPE_CODES:
+                if not merge_texts(&self._merged[index], column.words.data, <const uint32_t*>column.offsets.data,
+                                   column.dictionary_count):
+                    return CHUNK_NO_MEMORY
+                renumber(&self._merged[index], column.dictionary_count,
+                         <int32_t*>column.target + place.kept, column.kept - place.kept)
+            place.group += 1
+            place.is_entered = False
+        return CHUNK_OK
+
     cdef int _open(self, int32_t index) except -1:
         """Open a page of a codec that is pyarrow's; returns a ChunkStatus."""
         cdef Chunk* column = &self._columns[index]
         sealed = pa.foreign_buffer(<uintptr_t>column.sealed, column.sealed_size)
-        name = self._names_of_codecs[index]
+        name = self._chunks._codecs[self._places[index].group * self._column_count + index]
         codec = self._codecs.get(name)
         if codec is None:
             codec = self._codecs[name] = pa.Codec(name)
@@ -339,7 +416,10 @@ cdef class GroupReader:
     cdef object _dictionary(self, int32_t index):
         """The texts of a coded column; there may be more of them after another page."""
         cdef Chunk* column = &self._columns[index]
-        cdef int64_t count = column.dictionary_count
+        cdef MergedTexts* merged = &self._merged[index]
+        cdef bint is_run = self._chunks._rows != NULL
+        cdef int64_t count = merged.count if is_run else column.dictionary_count
+        cdef const int32_t* ends = <const int32_t*>(merged.offsets.data if is_run else column.offsets.data)
         cdef int64_t size
         cdef bint is_large
         known = self._dictionaries[index]
@@ -347,12 +427,12 @@ cdef class GroupReader:
             return known
         value_type = self._schema.field(index).type.value_type
         is_large = value_type in LARGE
-        size = (<const int32_t*>column.offsets.data)[count] if count else 0
+        size = ends[count] if count else 0
         offsets = pa.allocate_buffer((count + 1) * (8 if is_large else 4))
         texts = pa.allocate_buffer(size + PAGE_SLACK)
-        copy_offsets(<const int32_t*>column.offsets.data + 1, count, is_large, <uint8_t*><uintptr_t>offsets.address)
+        copy_offsets(ends + 1, count, is_large, <uint8_t*><uintptr_t>offsets.address)
         if size:
-            memcpy(<void*><uintptr_t>texts.address, column.words.data, <size_t>size)
+            memcpy(<void*><uintptr_t>texts.address, merged.words.data if is_run else column.words.data, <size_t>size)
         found = pa.Array.from_buffers(value_type, count, [None, offsets, texts], 0)
         self._dictionaries[index] = found
         return found
@@ -373,6 +453,15 @@ cdef class GroupReader:
             CHUNK_TOO_LARGE: "makes a batch of more than 2 GiB of text",
         }.get(status, "is damaged: its values are not what its header says")
         raise pa.ArrowInvalid(f"{self._place(index)} {reason}")
+
+
+cdef void begin_chunk(Chunk* column, const Chunk* known) noexcept nogil:
+    """Begin with what the footer says of a column."""
+    reset_chunk(column)
+    column.position, column.end, column.values_left = known.position, known.end, known.values_left
+    column.size_max, column.codec = known.size_max, known.codec
+    column.shape, column.stored_width, column.width = known.shape, known.stored_width, known.width
+    column.is_nullable, column.is_integer = known.is_nullable, known.is_integer
 
 
 cdef void copy_offsets(const int32_t* ends, int64_t count, bint is_large, uint8_t* target) noexcept nogil:

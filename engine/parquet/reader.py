@@ -48,6 +48,8 @@ class ParquetReader:
     """Reads row groups; the order inside a split is that of the file."""
 
     bad_rows = 0
+    #: Flag: row groups that follow one another may come as one split.
+    joins_splits = True
     #: True if all rows of a split have come when the next one is taken; set before the first row is read
     is_in_runs = False
 
@@ -176,14 +178,18 @@ class ParquetReader:
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         scan = self._scans.of(split.path, self._new_scan)
         scan.add(split)
-        for group in range(split.start, split.end):
-            if not scan.may_have(group):
+        group = split.start
+        while group < split.end:
+            end = scan.run_end(group, split.end)
+            if end == group:
                 self.pruned_groups += 1
+                group += 1
                 continue
             first = self._request.first
             if first is not None:
                 first.test.is_learning = (split.path, group) not in first
-            yield from scan.rows(group)
+            yield from scan.rows(group, end)
+            group = end
         self._memory.end_split()
         self.bytes_read += split.size_bytes
 

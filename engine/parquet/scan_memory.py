@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 #: bytes of a batch of narrow rows: of less, what every operator pays for a batch is seen beside decoding
 NARROW_BATCH_BYTES_MAX: Final = 8 << 20
 _NARROW_ROW_BYTES: Final = 128
+#: batches that row groups read together may be at most
+_RUN_BATCHES: Final = 4
 #: bytes of a batch when there is very little memory for each reader
 BATCH_BYTES_MIN: Final = 128 << 10
 #: parts of a reader, of which there are Role.READER, that may be fetched ahead
@@ -109,9 +111,19 @@ class ScanMemory:
         row_bytes = max(self.row_bytes, pages.row_bytes)
         if not self.row_bytes or not 1 < pages.row_count <= rows_max:
             return False
-        if pages.row_count * row_bytes > self.batch_bytes_max(row_bytes):
-            return False
-        if pages.held_bytes > process_budget.record_limit:
+        return self._hold_batch(pages, row_bytes, self.batch_bytes_max(row_bytes))
+
+    def hold_run(self, pages: GroupPages) -> bool:
+        """Reserve what row groups take that are read together; False: they may be too large for that.
+
+        Should a filter leave all rows, which it did not do before, they are several batches, cut where they are.
+        """
+        row_bytes = max(self.row_bytes, pages.row_bytes)
+        limit = min(_RUN_BATCHES * self.batch_bytes_max(row_bytes), self._reserved.part_bytes)
+        return bool(self.row_bytes) and self._hold_batch(pages, row_bytes, limit)
+
+    def _hold_batch(self, pages: GroupPages, row_bytes: float, bytes_max: int) -> bool:
+        if pages.row_count * row_bytes > bytes_max or pages.held_bytes > process_budget.record_limit:
             return False
         self._held_bytes = pages.held_bytes
         return self.hold(pages)

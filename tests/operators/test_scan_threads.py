@@ -47,14 +47,13 @@ class World:
         self.threads = []
         splits = [SourceSplit("t", number, number + 1, 1) for number in range(len(counts))]
         self.context = SimpleNamespace(
-            descriptor=SimpleNamespace(splits=splits),
             services=SimpleNamespace(new_thread=self.new_thread),
             helpers=[],
             task_name="scan (1/1)",
             check_cancelled=lambda: None,
         )
         self.readers = [Reader(counts, **more) for _ in range(threads)]
-        self.scan = ScanThreads(self.readers, self.context, keeps_runs=keeps_runs)
+        self.scan = ScanThreads(self.readers, splits, self.context, keeps_runs=keeps_runs)
 
     def new_thread(self, work, name):
         self.threads.append(_new_thread(work, name))

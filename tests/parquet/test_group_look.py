@@ -10,6 +10,7 @@ import pytest
 
 from engine.column_expressions.expressions import col
 from engine.errors import DataError
+from engine.graph.source_spec import joined_split
 from engine.memory.budget import Budget
 from engine.parquet.file_scan import FileScan
 from engine.parquet.group_look import GroupLook
@@ -57,11 +58,13 @@ def path(tmp_path):
     return str(path)
 
 
-def read(path, predicate=None, columns=None):
+def read(path, predicate=None, columns=None, joined=1):
+    """The rows of a file, of which so many row groups are a split."""
     spec, _, schema = parquet_source(path)
     columns = schema.names if columns is None else columns
     expression = None if predicate is None else predicate.expression
-    reader = ParquetReader(msgspec.structs.replace(spec, predicate=expression, columns=tuple(columns)), spec.splits)
+    splits = [joined_split(spec.splits[first : first + joined]) for first in range(0, len(spec.splits), joined)]
+    reader = ParquetReader(msgspec.structs.replace(spec, predicate=expression, columns=tuple(columns)), splits)
     try:
         return pa.Table.from_batches(reader, pa.schema([schema.field(name) for name in columns]))
     finally:

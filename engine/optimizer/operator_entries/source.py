@@ -21,7 +21,7 @@ from engine.graph.operator_descriptor import PhysicalOperator, SourceOperator
 from engine.graph.plan import PlanNode, Source
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.runtime_filter import RuntimeFilter
-from engine.graph.source_spec import ColumnStatistics, SourceSplit, SourceStatistics
+from engine.graph.source_spec import ColumnStatistics, SourceSplit, SourceStatistics, joined_split
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
@@ -151,18 +151,12 @@ def _cut_columns(source: Source, parallelism: int) -> list[str]:
 
 def _whole_files(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
     """Return a split for each file, of all of its row groups that are to be read."""
-    return tuple(_joined(list(group)) for _, group in itertools.groupby(splits, key=lambda split: split.path))
+    return tuple(joined_split(list(group)) for _, group in itertools.groupby(splits, key=lambda split: split.path))
 
 
 def _whole_runs(splits: Sequence[SourceSplit], cuts: Sequence[int]) -> tuple[SourceSplit, ...]:
     """Return a split for each run of splits between two cuts, which is in one file."""
-    return tuple(_joined(splits[begin:end]) for begin, end in itertools.pairwise((0, *cuts, len(splits))))
-
-
-def _joined(pieces: Sequence[SourceSplit]) -> SourceSplit:
-    rows = sum(piece.row_count for piece in pieces)
-    size = sum(piece.size_bytes for piece in pieces)
-    return SourceSplit(pieces[0].path, pieces[0].start, pieces[-1].end, size, rows)
+    return tuple(joined_split(splits[begin:end]) for begin, end in itertools.pairwise((0, *cuts, len(splits))))
 
 
 def _filter_line(wanted: RuntimeFilter) -> str:

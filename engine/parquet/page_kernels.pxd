@@ -45,9 +45,11 @@ cdef extern from *:
     /* Go to the next run that has values. 0: there is none. */
     static int drey_runs_open(drey_runs* runs) {
         while (runs->left == 0) {
-            uint64_t head = 0;
-            uint8_t byte = 0x80;
-            for (int shift = 0; byte & 0x80; shift += 7) {
+            if (runs->at >= runs->end) return 0;
+            uint64_t head = *runs->at++;
+            uint8_t byte = (uint8_t)head;           /* most heads are one byte */
+            head &= 0x7F;
+            for (int shift = 7; byte & 0x80; shift += 7) {
                 if (runs->at >= runs->end || shift > 56) return 0;
                 byte = *runs->at++;
                 head |= (uint64_t)(byte & 0x7F) << shift;
@@ -69,8 +71,7 @@ cdef extern from *:
             } else {
                 const uint64_t bytes = (uint64_t)(runs->width + 7) >> 3;
                 if (bytes > room) return 0;
-                runs->value = 0;
-                memcpy(&runs->value, runs->at, bytes);
+                runs->value = bytes ? drey_load32(runs->at) & (0xFFFFFFFFu >> (32 - 8 * bytes)) : 0;
                 runs->at += bytes;
                 runs->left = (int64_t)count;
             }
@@ -79,18 +80,26 @@ cdef extern from *:
     }
 
     #if defined(__x86_64__)
+    /* Where the values of a group begin, by their width: the bytes of each, and the bits before it in the first one. */
+    #define DREY_GROUP_BITS_MAX 25
+    static uint8_t drey_group_bytes[DREY_GROUP_BITS_MAX + 1][32];
+    static uint32_t drey_group_shifts[DREY_GROUP_BITS_MAX + 1][8];
+    static int drey_groups_known;
+    __attribute__((constructor)) static void drey_groups_begin(void) {
+        for (int width = 0; width <= DREY_GROUP_BITS_MAX; width++)
+            for (int value = 0; value < 8; value++) {
+                const int bit = (value & 3) * width + (value < 4 ? 0 : (4 * width) & 7);
+                for (int byte = 0; byte < 4; byte++)
+                    drey_group_bytes[width][4 * value + byte] = (uint8_t)((bit >> 3) + byte);
+                drey_group_shifts[width][value] = (uint32_t)(bit & 7);
+            }
+        drey_groups_known = __builtin_cpu_supports("avx2");
+    }
     /* Groups of eight values of up to 25 bits: four begin in each half of a register. */
     __attribute__((target("avx2")))
     static void drey_unpack_groups(const uint8_t* from, int64_t groups, int width, uint32_t* target) {
-        uint8_t order[32];
-        uint32_t shifts[8];
-        for (int value = 0; value < 8; value++) {
-            const int bit = (value & 3) * width + (value < 4 ? 0 : (4 * width) & 7);
-            for (int byte = 0; byte < 4; byte++) order[4 * value + byte] = (uint8_t)((bit >> 3) + byte);
-            shifts[value] = (uint32_t)(bit & 7);
-        }
-        const __m256i bytes = _mm256_loadu_si256((const __m256i*)order);
-        const __m256i shift = _mm256_loadu_si256((const __m256i*)shifts);
+        const __m256i bytes = _mm256_loadu_si256((const __m256i*)drey_group_bytes[width]);
+        const __m256i shift = _mm256_loadu_si256((const __m256i*)drey_group_shifts[width]);
         const __m256i mask = _mm256_set1_epi32((int)((1u << width) - 1));
         const int64_t second = (4 * width) >> 3;
         for (; groups > 0; groups--, from += width, target += 8) {
@@ -101,7 +110,7 @@ cdef extern from *:
                 _mm256_srlv_epi32(_mm256_shuffle_epi8(found, bytes), shift), mask));
         }
     }
-    static inline int drey_has_groups(int width) { return width <= 25 && __builtin_cpu_supports("avx2"); }
+    static inline int drey_has_groups(int width) { return width <= DREY_GROUP_BITS_MAX && drey_groups_known; }
     #else
     static void drey_unpack_groups(const uint8_t* from, int64_t groups, int width, uint32_t* target) { }
     static inline int drey_has_groups(int width) { return 0; }
@@ -154,13 +163,17 @@ cdef extern from *:
         int64_t ones = 0, at = 0;
         while (at < count) {
             if (runs->left == 0 && !drey_runs_open(runs)) return -1;
-            int64_t size = 64 - (at & 63);
-            if (size > runs->left) size = runs->left;
+            int64_t size = runs->left < 64 ? runs->left : 64;
             if (size > count - at) size = count - at;
-            uint64_t bits = size < 64 ? (1ULL << size) - 1 : ~0ULL;
-            if (runs->is_packed) bits = drey_bits_from(runs->packed, runs->index, size);
-            else if (runs->value == 0) bits = 0;
-            words[at >> 6] |= bits << (at & 63);
+            uint64_t bits = ~0ULL >> (64 - size);
+            if (runs->is_packed) {
+                const uint8_t* const from = runs->packed + (runs->index >> 3);
+                const int shift = (int)(runs->index & 7);
+                bits &= drey_load64(from) >> shift | (shift ? (uint64_t)from[8] << (64 - shift) : 0);
+            } else if (runs->value == 0) bits = 0;
+            const int place = (int)(at & 63);
+            words[at >> 6] |= bits << place;
+            if (place + size > 64) words[(at >> 6) + 1] |= bits >> (64 - place);
             ones += __builtin_popcountll(bits);
             runs->index += size, runs->left -= size, at += size;
         }

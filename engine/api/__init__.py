@@ -4,11 +4,10 @@ environment.py         Environment: sinks that wait, execute
   source_calls.py      read_*, from_arrow, from_rows; sequence_rows.py: sequence
   file_calls.py        read_excel, read_fwf
 data_set.py            DataSet: an immutable handle on a node, and its results; its other calls are in groups:
-  calls.py             what every group stands on
+  calls.py             what every group stands on, and Runner: what a data set needs of its environment
   relational_calls.py  select, filter, sort, group_by, joins and the like
   join_arguments.py    keys, types and hints of joins; join_checks.py: validate=
   row_calls.py         head, sample, drop_nulls, explode, pivot and the like; shapes.py: what these make of arguments
-  looking_calls.py     to_dicts, glimpse, value_counts, assert_schema and the like
   time_groups.py       group_by_dynamic, rolling, upsample
   functional.py        map, map_partition, co_group and the like, broadcast data sets; shuffle, key_by and the like
   output_calls.py      write_*, merge_into: the room of outputs has the rest
@@ -17,7 +16,6 @@ other_options.py       options of pandas, Polars, DuckDB and Spark: what to writ
 uncaught_errors.py     what a script shows of an error
 unwritten_outputs.py   write_* without an execute() behind it
 cached_rows.py         cache: rows that later jobs read; recursion.py: rows made in rounds, of themselves
-runner.py              what a data set needs of its environment
 planning.py            exact splits, explain
 bad_rows.py            malformed rows that are left out, kept and told
 kept_statements.py     queries of SQL that are asked again; kept_jobs.py: jobs that are run again

@@ -11,11 +11,12 @@ Rows are there only after a job has run: what Python would ask of a list, ``for 
 is an error that says what to write.
 
 Held by: tests/api/test_data_set.py
+Held by: tests/api/test_environment.py
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import pyarrow as pa
 
@@ -29,8 +30,13 @@ from engine.graph.plan import Limit
 from engine.lowering.logical_node import LogicalNode
 
 if TYPE_CHECKING:
-    from engine.api.runner import Runner
+    from pathlib import Path
+
+    from engine.api.result_stream import ResultStream
+    from engine.client.job_result import JobResult
+    from engine.config.loader import Configuration
     from engine.graph.plan import Operator, PythonFunction
+    from engine.graph.source_spec import SinkSpec
 
 #: largest number of rows, which leaves room for one more in an int64
 _ROWS_MAX = 2**62
@@ -41,6 +47,64 @@ def row_count(count: Any, what: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise PlanError(f"{what}({count!r}): a number of rows, 0 or more")
     return min(count, _ROWS_MAX)
+
+
+class Runner(Protocol):
+    """The environment as data sets know it: it knows them, and they know only this."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """The options of the environment."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """The target of jobs: local, cluster or spark."""
+        ...
+
+    def add_sink(self, sink: LogicalNode) -> None:
+        """Add a sink to the next job."""
+        ...
+
+    def run_to_table(self, node: LogicalNode) -> pa.Table:
+        """Run what a node needs and return its rows."""
+        ...
+
+    def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:
+        """Run what a node needs, into one output."""
+        ...
+
+    def temporary_folder(self) -> Path:
+        """Return the folder for temporary data."""
+        ...
+
+    def number_of(self, node: LogicalNode) -> int:
+        """Return the number under which expressions speak of a node."""
+        ...
+
+    def node_of(self, number: int) -> LogicalNode:
+        """Return the node of a number; PlanError for one of another environment."""
+        ...
+
+    def stream(self, node: LogicalNode) -> ResultStream:
+        """Begin a job of what a node needs, and return its rows as they come."""
+        ...
+
+    def sample(self, node: LogicalNode) -> pa.Table:
+        """Run what a node needs while a program is being written, and return its rows."""
+        ...
+
+    def explain_said(self, node: LogicalNode) -> str:
+        """Return the plan of a node as the program says it."""
+        ...
+
+    def explain_node(self, node: LogicalNode) -> str:
+        """Return the explained plan of a node."""
+        ...
+
+    def analyze_node(self, node: LogicalNode, *, form: str) -> str:
+        """Run what a node needs, and return the plan beside what its operators did."""
+        ...
 
 
 class Calls(HasOtherNames):

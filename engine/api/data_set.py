@@ -4,13 +4,13 @@
                  intersect except_ (relational_calls.py)
     rows         head tail sample drop_nulls fill_null drop_duplicates with_row_index pipe transform explode unnest
                  unpivot pivot describe (row_calls.py)
-    looking      to_dict to_dicts glimpse null_count value_counts assert_schema merge_sorted (looking_calls.py)
     time         group_by_dynamic rolling upsample (time_groups.py)
     functional   map flat_map map_batches map_partition co_group with_broadcast    shuffle rebalance rescale broadcast
                  global_ forward key_by partition_by_range partition_custom replicated (functional.py)
     outputs      write_csv write_parquet and the like, run by env.execute(); merge_into (output_calls.py)
-    results      collect to_arrow to_pandas to_polars to_spark count show, run at once; to_batches iter_rows, while the
-                 job runs (result_stream.py); cache, for the jobs that come (cached_rows.py); explain
+    results      collect to_dict to_dicts to_arrow to_pandas to_polars to_spark count show, run at once; to_batches
+                 iter_rows, while the job runs (result_stream.py); cache, for later jobs (cached_rows.py); explain
+    looking      glimpse null_count value_counts assert_schema merge_sorted
     placement    name set_parallelism
     schema       schema columns (calls.py)
 
@@ -19,6 +19,7 @@ that made it.
 
 Held by: tests/api/test_data_set.py
 Held by: tests/api/test_environment.py
+Held by: tests/integration/test_looking_calls.py
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ from msgspec.structs import replace
 
 from engine.api.calls import row_count
 from engine.api.functional import FunctionalCalls
+from engine.api.other_options import with_other_options
 from engine.api.output_calls import OutputCalls
 from engine.api.results import format_table, html_of_rows, table_to_rows
-from engine.api.time_groups import TimeCalls
+from engine.api.row_calls import RowCalls
+from engine.api.time_groups import DynamicGroups, RollingGroups, dynamic_groups, rolling_groups, upsampled
 from engine.client.notebook_progress import display_html, is_notebook
-from engine.errors import EngineError, NotYetSupportedError, PlanError
+from engine.column_expressions.data_types import to_data_type
+from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Limit
 from engine.lowering.logical_node import CachedRows
@@ -45,21 +49,23 @@ from engine.records.python_values import check_times
 from engine.shown_html import folded_html
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]
     import polars as pl
 
     from engine.api.result_stream import ResultStream
-    from engine.choices import ExplainFormat
+    from engine.choices import ExplainFormat, WindowEnds, WindowLabel
     from engine.functions.row import Row
 
 
-#: width of a line where the output is no terminal
+#: width of a line where the output is no terminal, of tables and of ``glimpse``
 _WIDTH: Final = 120
+_GLIMPSE_WIDTH: Final = 100
 
 
-class DataSet(TimeCalls, FunctionalCalls, OutputCalls):
+@with_other_options
+class DataSet(RowCalls, FunctionalCalls, OutputCalls):
     """Rows that an operator makes."""
 
     def __repr__(self) -> str:
@@ -93,6 +99,24 @@ class DataSet(TimeCalls, FunctionalCalls, OutputCalls):
     def collect(self) -> list[Row]:
         """Run what this data set needs and return its rows: ``row.x``, ``row["x"]``, or unpacked."""
         return table_to_rows(self.to_arrow())
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Run what this data set needs and return its columns as lists of Python values.
+
+        >>> rows({"x": [1, 2]}).to_dict()
+        {'x': [1, 2]}
+        """
+        found: dict[str, list[Any]] = self._environment.run_to_table(self._node).to_pydict()
+        return found
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Run what this data set needs and return its rows as dicts.
+
+        >>> rows({"x": [1, 2]}).to_dicts()
+        [{'x': 1}, {'x': 2}]
+        """
+        found: list[dict[str, Any]] = self._environment.run_to_table(self._node).to_pylist()
+        return found
 
     def to_batches(self) -> ResultStream:
         """Run what this data set needs and return its rows as Arrow batches, while the job runs.
@@ -171,12 +195,151 @@ class DataSet(TimeCalls, FunctionalCalls, OutputCalls):
         width: places of a line, those of the terminal where it is None, 120 where the output is no terminal. Columns
         in the middle that have no room are left out, and the last line says so.
         """
-        most = shutil.get_terminal_size((_WIDTH, 0)).columns if width is None else row_count(width, "show width")
+        most = _line_width(width, _WIDTH, "show")
         rows = self._same_rows(Limit(row_count(count, "show") + 1)).to_arrow()
         if is_notebook():
             display_html(html_of_rows(rows, count))
         else:
             sys.stdout.write(format_table(rows, count, most))
+
+    def group_by_dynamic(
+        self,
+        index: Any,
+        every: Any,
+        period: Any = None,
+        offset: Any = None,
+        by: Any = None,
+        closed: WindowEnds = "left",
+        label: WindowLabel = "left",
+    ) -> DynamicGroups[Self]:
+        """Return windows of time, one each ``every``, for ``agg``; those without rows are left out.
+
+        ``every`` and ``period`` (the length of a window, ``every`` by default) are lengths such as "15 min", "1 day",
+        "2 weeks" (from Monday), "1 month", "1 quarter", "1 year", a ``timedelta``, or a number for a column of whole
+        numbers. Windows begin at multiples of ``every`` since 1970, ``offset`` later. ``closed``: which ends belong to
+        a window, "left", "right", "both" or "none". ``label``: the time that stands for it, "left" or "right". ``by``:
+        further keys. Of a zone, days and longer windows are those of its clocks.
+
+        >>> data = rows({"n": [1, 4, 12], "x": [1, 2, 3]})
+        >>> data.group_by_dynamic("n", 10).agg(total=sum_("x")).sort("n").collect()
+        [Row(n=0, total=3), Row(n=10, total=3)]
+        """
+        return dynamic_groups(self, index, every, period, offset, by, closed, label)
+
+    def rolling(
+        self, index: Any, period: Any, offset: Any = None, by: Any = None, closed: WindowEnds = "right"
+    ) -> RollingGroups[Self]:
+        """Return the rows of a span of time up to each row, for ``agg``: (time - period, time].
+
+        ``closed``: which ends belong to the span, "left", "right", "both" or "none". ``offset``: where it begins,
+        counted from the row's time; ``-period`` by default. ``by``: keys that must be equal. Rows at the same time are
+        all within. A day has 24 hours, also where clocks change.
+
+        >>> data = rows({"n": [1, 4, 12], "x": [1, 2, 3]})
+        >>> data.rolling("n", 5).agg(total=sum_("x")).sort("n").collect()
+        [Row(n=1, total=1), Row(n=4, total=3), Row(n=12, total=3)]
+        """
+        return rolling_groups(self, index, period, offset, by, closed)
+
+    def upsample(self, index: Any, every: Any, by: Any = None) -> Self:
+        """Return rows at each ``every`` from the first time to the last, nulls where there was none, in no order.
+
+        ``every`` is a length of elapsed time, "15 min", or a number for a column of whole numbers. ``by``: keys, each
+        with its own first and last time. Rows at other times are left out. ``forward_fill`` fills the gaps.
+
+        >>> rows({"n": [1, 3], "x": [5, 7]}).upsample("n", 1).sort("n").to_dicts()
+        [{'n': 1, 'x': 5}, {'n': 2, 'x': None}, {'n': 3, 'x': 7}]
+        """
+        return upsampled(self, index, every, by)
+
+    def glimpse(self, count: int = 5, width: int | None = None) -> None:
+        """Run what the first rows need, and print a line for each column: name, type, first values.
+
+        >>> rows({"x": [1, 2], "name": ["a", None]}).glimpse()
+        x     int64   1, 2
+        name  string  'a', None
+        """
+        most = (
+            shutil.get_terminal_size((_GLIMPSE_WIDTH, 0)).columns
+            if width is None
+            else row_count(width, "glimpse width")
+        )
+        first = self._environment.run_to_table(self._same_rows(Limit(row_count(count, "glimpse")))._node)
+        names, types = self.schema.names, [str(field.type) for field in self.schema]
+        left, middle = max(map(len, names), default=0), max(map(len, types), default=0)
+        for name, data_type, column in zip(names, types, first.columns, strict=True):
+            line = f"{name:<{left}}  {data_type:<{middle}}  {', '.join(map(repr, column.to_pylist()))}"
+            sys.stdout.write(f"{line if len(line) <= most else line[: max(most - 3, 0)] + '...'}\n")
+
+    def null_count(self) -> Self:
+        """Return one row: how many nulls each column has.
+
+        >>> rows({"x": [1, None], "y": [None, None]}).null_count().to_dicts()
+        [{'x': 1, 'y': 2}]
+        """
+        from engine.column_expressions.aggregates import count_if
+        from engine.column_expressions.expressions import col
+
+        return self.agg(**{name: count_if(col(name).is_null()) for name in self.schema.names})
+
+    def value_counts(self, *columns: Any, name: str = "count", normalize: bool = False, sort: bool = True) -> Self:
+        """Return the different values of some columns and how many rows have them, the most frequent first.
+
+        Null is a value. ``normalize``: the share of all rows instead. ``sort=False`` leaves the order open, which is
+        cheaper.
+
+        >>> rows({"x": ["a", "b", "a"]}).value_counts("x").to_dicts()
+        [{'x': 'a', 'count': 2}, {'x': 'b', 'count': 1}]
+        """
+        from engine.column_expressions.aggregates import count, sum_
+        from engine.column_expressions.expressions import col
+
+        keys = self._names(list(columns), "value_counts")
+        if not keys:
+            raise SchemaError("value_counts(): name the columns, or cs.all()")
+        found = self.group_by(*keys).agg(**{name: count()})
+        if normalize:
+            found = found.with_columns(**{name: col(name) / sum_(name).over()})
+        return found.sort([name, *keys], descending=[True, *([False] * len(keys))]) if sort else found
+
+    def assert_schema(
+        self, schema: pa.Schema | Mapping[str, Any], *, ordered: bool = True, allow_more: bool = False
+    ) -> Self:
+        """Return this data set as it is; SchemaError naming each difference where it has other columns or types.
+
+        ``schema`` is pyarrow's, or types by name; ``allow_more``: it may have further columns; ``ordered=False``: in
+        any order. It is checked where the plan is built; nothing runs.
+
+        >>> rows({"x": [1], "y": ["a"]}).assert_schema({"x": "int64", "y": str}).columns
+        ['x', 'y']
+        """
+        given = {field.name: field.type for field in schema} if isinstance(schema, pa.Schema) else dict(schema)
+        wanted = {name: to_data_type(data_type) for name, data_type in given.items()}
+        have = {field.name: field.type for field in self.schema}
+        wrong = [f"{name!r} is missing" for name in wanted if name not in have]
+        wrong += [
+            f"{name!r} is {have[name]}, not {wanted[name]}"
+            for name in wanted
+            if have.get(name, wanted[name]) != wanted[name]
+        ]
+        wrong += [f"{name!r} is one too many" for name in have if name not in wanted and not allow_more]
+        if ordered and not wrong and [name for name in have if name in wanted] != list(wanted):
+            wrong.append(f"the order is {', '.join(have)}, not {', '.join(wanted)}")
+        if wrong:
+            raise SchemaError(f"assert_schema: {'; '.join(wrong)}")
+        return self
+
+    def merge_sorted(self, other: Self, by: Any, descending: bool | list[bool] = False) -> Self:
+        """Return the rows of both in the order of ``by``: a union that is sorted, whether the inputs were or not.
+
+        >>> rows({"x": [1, 4]}).merge_sorted(rows({"x": [2, 5]}), "x").to_dict()
+        {'x': [1, 2, 4, 5]}
+        """
+        try:
+            both = self.union(other)
+        except SchemaError as error:
+            raise SchemaError(f"merge_sorted: {str(error).removeprefix('union: ')}") from None
+        return both.sort(by, descending=descending)
 
     def cache(self) -> Self:
         """Cache the rows on disk: the first job that needs them stores them, later jobs read them there.
@@ -216,3 +379,8 @@ class DataSet(TimeCalls, FunctionalCalls, OutputCalls):
             return self._environment.analyze_node(self._node, form=format)
         plan = self._environment.explain_said(self._node) if logical else self._environment.explain_node(self._node)
         return folded_html("plan", plan, is_open=True) if format == "html" else plan
+
+
+def _line_width(width: int | None, default: int, what: str) -> int:
+    """Return the width of printed lines: the one given, else that of the terminal, else the default."""
+    return shutil.get_terminal_size((default, 0)).columns if width is None else row_count(width, f"{what} width")

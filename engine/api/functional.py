@@ -38,10 +38,10 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from engine.api.calls import Calls
-from engine.column_expressions.data_types import declared_schema
+from engine.column_expressions.data_types import output_schema
 from engine.column_expressions.named_columns import column_names
 from engine.errors import PlanError, SchemaError
-from engine.expressions.schema_bridge import to_column_info, to_plan_schema
+from engine.expressions.schema_bridge import to_column_info
 from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
 from engine.graph.plan import Partition, PythonFunction, Source
 from engine.lowering.logical_node import LogicalNode
@@ -49,20 +49,6 @@ from engine.records.key_types import is_key_type, key_remedy
 
 if TYPE_CHECKING:
     from engine.choices import BatchFormat, OnError
-
-
-def output_schema(schema: Any, what: str) -> tuple[pa.Schema, tuple[str, ...]]:
-    """Return the schema of what a function returns, without nullability and metadata, and the columns without nulls.
-
-    Raises: SchemaError if it is none.
-    """
-    what = what.partition(":")[0]
-    if not isinstance(schema, pa.Schema) or not schema.names:
-        raise SchemaError(f"{what}: schema must be a pyarrow.Schema of what the function returns")
-    schema = declared_schema(schema, what)
-    to_plan_schema(schema)
-    plain = pa.schema([pa.field(field.name, field.type) for field in schema])
-    return plain, tuple(field.name for field in schema if not field.nullable)
 
 
 def _refuse_nulls_of_errors(kind: str, policy: CallPolicy, not_null: tuple[str, ...]) -> None:

@@ -27,7 +27,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from engine.api.calls import Calls, row_count
-from engine.api.functional import output_schema
+from engine.column_expressions.data_types import output_schema
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import column_names, columns_given, to_named
 from engine.column_expressions.other_names import ON_GROUPS, HasOtherNames

@@ -19,7 +19,6 @@ from engine.errors import SchemaError
 from engine.records.plain_scalars import array_of
 
 if TYPE_CHECKING:
-    from engine.api.data_set import DataSet
     from engine.choices import SequenceEnds
 
 #: numbers that one row of ranges stands for
@@ -38,7 +37,7 @@ def ranges_of(start: int, stop: int, step: int, *, is_left: bool) -> pa.Table:
     return pa.table({"start": array_of(list(begins), pa.int64()), "stop": array_of(ends, pa.int64())})
 
 
-def sequence_rows(environment: Any, start: Any, stop: Any, step: Any, name: str, closed: SequenceEnds) -> DataSet:
+def sequence_rows(environment: Any, start: Any, stop: Any, step: Any, name: str, closed: SequenceEnds) -> Any:
     """Return the data set of one column. Raises: SchemaError for what is no sequence."""
     given = [start, stop, *([] if step is None else [step])]
     if all(isinstance(one, int) and not isinstance(one, bool) for one in given):
@@ -51,5 +50,4 @@ def sequence_rows(environment: Any, start: Any, stop: Any, step: Any, name: str,
     else:
         ranges = environment.from_arrow(pa.table({"start": array_of([0], pa.int64())}))
         values = sequence(lit(start), lit(stop), step, closed)
-    numbers: DataSet = ranges.select(values.alias(name)).explode(name, keep_empty=False)
-    return numbers
+    return ranges.select(values.alias(name)).explode(name, keep_empty=False)

@@ -429,7 +429,8 @@ class SourceCalls(ABC):
         """
         from engine.api.sequence_rows import sequence_rows
 
-        return sequence_rows(self, start, stop, step, name, closed)
+        made: DataSet = sequence_rows(self, start, stop, step, name, closed)
+        return made
 
     def _read(
         self,

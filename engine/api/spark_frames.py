@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import NotYetSupportedError
 
 if TYPE_CHECKING:
-    from engine.api.runner import Runner
+    from engine.api.calls import Runner
     from engine.lowering.logical_node import LogicalNode
 
 #: function from (environment, node of a data set, session) to the DataFrame

@@ -17,23 +17,23 @@ Held by: tests/integration/test_time_groups.py
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyarrow import types
 
-from engine.api.looking_calls import LookingCalls
-from engine.api.other_options import with_other_options
+from engine.api.calls import Calls
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import column_name
 from engine.column_expressions.other_names import ON_GROUPS, HasOtherNames
 from engine.errors import NotYetSupportedError, SchemaError
+from engine.lowering.projections import free_name
 
 if TYPE_CHECKING:
-    from engine.choices import WindowEnds, WindowLabel
+    from engine.api.row_calls import RowCalls
 
 #: type of the data set
-D = TypeVar("D", bound="TimeCalls")
+D = TypeVar("D", bound="RowCalls")
 
 _MONTHS: Final = {"mo": 1, "month": 1, "q": 3, "quarter": 3, "y": 12, "year": 12}
 _CALENDAR: Final = re.compile(r"\s*(\d+)\s*(mo|q|y|months?|quarters?|years?)\s*")
@@ -56,7 +56,7 @@ class Span(NamedTuple):
 class Axis:
     """A column of times, whose values are counted in ticks of its type."""
 
-    def __init__(self, data: LookingCalls, column: Any, what: str) -> None:
+    def __init__(self, data: Calls, column: Any, what: str) -> None:
         self.name = column_name(column, what)
         (self.name,) = data._names(self.name, what)
         self.type = data.schema.field(self.name).type
@@ -169,7 +169,7 @@ class DynamicGroups(HasOtherNames, Generic[D]):
         from engine.column_expressions.expressions import col
 
         axis, data = self._axis, self._data
-        held, label = data._free("start"), data._free("window")
+        held, label = _free(data, "start"), _free(data, "window")
         at = col(axis.name)
         known = at.require(at.is_not_null(), f"group_by_dynamic: {axis.name!r} is null in a row; drop_nulls first")
         begin = axis.begin(known, self._every, self._offset)
@@ -198,7 +198,7 @@ class DynamicGroups(HasOtherNames, Generic[D]):
                 raise NotYetSupportedError("group_by_dynamic: windows of months that overlap, or have gaps")
             before = 1
         else:
-            # days of which clocks are set back are longer than others
+            # a day on which clocks are set back is longer than others
             longer = 0 if axis.is_of_clocks(every) or not axis.is_of_clocks(period) else 2 * axis.day // 24
             before = -(-(period.ticks + longer) // every.ticks)
         starts = array(*(self._moved(begin, every, -number) for number in range(before + 1)))
@@ -234,92 +234,58 @@ class RollingGroups(HasOtherNames, Generic[D]):
         return self._data.select(*self._by, axis.name, **over)
 
 
-@with_other_options
-class TimeCalls(LookingCalls):
-    """Base of DataSet with groups by time."""
+def dynamic_groups(
+    data: D, index: Any, every: Any, period: Any, offset: Any, by: Any, closed: str, label: str
+) -> DynamicGroups[D]:
+    """Return the windows of ``group_by_dynamic``."""
+    axis = Axis(data, index, "group_by_dynamic")
+    lengths = axis.span(every, "every")
+    whole = lengths if period is None else axis.span(period, "period")
+    if bool(whole.months) != bool(lengths.months):
+        raise SchemaError("group_by_dynamic: every= and period= are both of the calendar's months, or neither")
+    shift = Span(0, 0) if offset is None else axis.span(offset, "offset", may_be_negative=True)
+    if shift.months:
+        raise SchemaError(f"group_by_dynamic offset={offset!r}: a length of time, no months")
+    keys = [] if by is None else data._names(by, "group_by_dynamic by")
+    ends = _one_of(closed, "closed", _CLOSED), _one_of(label, "label", ("left", "right"))
+    return DynamicGroups(data, axis, (lengths, whole._replace(is_weeks=lengths.is_weeks), shift.ticks), keys, ends)
 
-    def group_by_dynamic(
-        self,
-        index: Any,
-        every: Any,
-        period: Any = None,
-        offset: Any = None,
-        by: Any = None,
-        closed: WindowEnds = "left",
-        label: WindowLabel = "left",
-    ) -> DynamicGroups[Self]:
-        """Return windows of time, one each ``every``, for ``agg``; those without rows are left out.
 
-        ``every`` and ``period`` (the length of a window, ``every`` by default) are lengths such as "15 min", "1 day",
-        "2 weeks" (from Monday), "1 month", "1 quarter", "1 year", a ``timedelta``, or a number for a column of whole
-        numbers. Windows begin at multiples of ``every`` since 1970, ``offset`` later. ``closed``: which ends belong to
-        a window, "left", "right", "both" or "none". ``label``: the time that stands for it, "left" or "right". ``by``:
-        further keys. Of a zone, days and longer windows are those of its clocks.
+def rolling_groups(data: D, index: Any, period: Any, offset: Any, by: Any, closed: str) -> RollingGroups[D]:
+    """Return the spans of ``rolling``."""
+    axis = Axis(data, index, "rolling")
+    length = axis.span(period, "period")
+    if length.months:
+        raise SchemaError(f"rolling period={period!r}: months have no one length; write days")
+    begin = -length.ticks if offset is None else axis.span(offset, "offset", may_be_negative=True).ticks
+    keep = _one_of(closed, "closed", _CLOSED)
+    first = begin if keep in ("left", "both") else begin + 1
+    last = begin + length.ticks - (0 if keep in ("right", "both") else 1)
+    if first > last:
+        raise SchemaError(f"rolling period={period!r}, closed={closed!r}: no time lies within")
+    return RollingGroups(data, axis, (first, last), [] if by is None else data._names(by, "rolling by"))
 
-        >>> data = rows({"n": [1, 4, 12], "x": [1, 2, 3]})
-        >>> data.group_by_dynamic("n", 10).agg(total=sum_("x")).sort("n").collect()
-        [Row(n=0, total=3), Row(n=10, total=3)]
-        """
-        axis = Axis(self, index, "group_by_dynamic")
-        lengths = axis.span(every, "every")
-        whole = lengths if period is None else axis.span(period, "period")
-        if bool(whole.months) != bool(lengths.months):
-            raise SchemaError("group_by_dynamic: every= and period= are both of the calendar's months, or neither")
-        shift = Span(0, 0) if offset is None else axis.span(offset, "offset", may_be_negative=True)
-        if shift.months:
-            raise SchemaError(f"group_by_dynamic offset={offset!r}: a length of time, no months")
-        keys = [] if by is None else self._names(by, "group_by_dynamic by")
-        ends = _one_of(closed, "closed", _CLOSED), _one_of(label, "label", ("left", "right"))
-        return DynamicGroups(self, axis, (lengths, whole._replace(is_weeks=lengths.is_weeks), shift.ticks), keys, ends)
 
-    def rolling(
-        self, index: Any, period: Any, offset: Any = None, by: Any = None, closed: WindowEnds = "right"
-    ) -> RollingGroups[Self]:
-        """Return the rows of a span of time up to each row, for ``agg``: (time - period, time].
+def upsampled(data: D, index: Any, every: Any, by: Any) -> D:
+    """Return the rows of a data set at regular times."""
+    from engine.column_expressions.aggregates import max_, min_
+    from engine.column_expressions.expressions import col, lit
 
-        ``closed``: which ends belong to the span, "left", "right", "both" or "none". ``offset``: where it begins,
-        counted from the row's time; ``-period`` by default. ``by``: keys that must be equal. Rows at the same time are
-        all within. A day has 24 hours, also where clocks change.
+    axis = Axis(data, index, "upsample")
+    step = axis.span(every, "every")
+    if step.months:
+        raise NotYetSupportedError(f"upsample every={every!r}: steps of months")
+    keys = [] if by is None else data._names(by, "upsample by")
+    first, last, place, held = (_free(data, each) for each in ("first", "last", "place", "held"))
+    ends = data.group_by(*keys).agg(**{first: min_(axis.name), last: max_(axis.name)}).drop_nulls(first)
+    steps = (axis.ticks(col(last)) - axis.ticks(col(first))) // step.ticks
+    places = ends.with_columns(**{held: lit(",").str.repeat(steps).str.split(",")}).explode(held, place)
+    times = places.select(*keys, axis.time(axis.ticks(col(first)) + col(place) * step.ticks).alias(axis.name))
+    return times.join(data, on=[*keys, axis.name], how="left", null_safe=True).select(*data.schema.names)
 
-        >>> data = rows({"n": [1, 4, 12], "x": [1, 2, 3]})
-        >>> data.rolling("n", 5).agg(total=sum_("x")).sort("n").collect()
-        [Row(n=1, total=1), Row(n=4, total=3), Row(n=12, total=3)]
-        """
-        axis = Axis(self, index, "rolling")
-        length = axis.span(period, "period")
-        if length.months:
-            raise SchemaError(f"rolling period={period!r}: months have no one length; write days")
-        begin = -length.ticks if offset is None else axis.span(offset, "offset", may_be_negative=True).ticks
-        keep = _one_of(closed, "closed", _CLOSED)
-        first = begin if keep in ("left", "both") else begin + 1
-        last = begin + length.ticks - (0 if keep in ("right", "both") else 1)
-        if first > last:
-            raise SchemaError(f"rolling period={period!r}, closed={closed!r}: no time lies within")
-        return RollingGroups(self, axis, (first, last), [] if by is None else self._names(by, "rolling by"))
 
-    def upsample(self, index: Any, every: Any, by: Any = None) -> Self:
-        """Return rows at each ``every`` from the first time to the last, nulls where there was none, in no order.
-
-        ``every`` is a length of elapsed time, "15 min", or a number for a column of whole numbers. ``by``: keys, each
-        with its own first and last time. Rows at other times are left out. ``forward_fill`` fills the gaps.
-
-        >>> rows({"n": [1, 3], "x": [5, 7]}).upsample("n", 1).sort("n").to_dicts()
-        [{'n': 1, 'x': 5}, {'n': 2, 'x': None}, {'n': 3, 'x': 7}]
-        """
-        from engine.column_expressions.aggregates import max_, min_
-        from engine.column_expressions.expressions import col, lit
-
-        axis = Axis(self, index, "upsample")
-        step = axis.span(every, "every")
-        if step.months:
-            raise NotYetSupportedError(f"upsample every={every!r}: steps of months")
-        keys = [] if by is None else self._names(by, "upsample by")
-        first, last, place, held = (self._free(each) for each in ("first", "last", "place", "held"))
-        ends = self.group_by(*keys).agg(**{first: min_(axis.name), last: max_(axis.name)}).drop_nulls(first)
-        steps = (axis.ticks(col(last)) - axis.ticks(col(first))) // step.ticks
-        places = ends.with_columns(**{held: lit(",").str.repeat(steps).str.split(",")}).explode(held, place)
-        times = places.select(*keys, axis.time(axis.ticks(col(first)) + col(place) * step.ticks).alias(axis.name))
-        return times.join(self, on=[*keys, axis.name], how="left", null_safe=True).select(*self.schema.names)
+def _free(data: Calls, wanted: str) -> str:
+    return free_name(f"__{wanted}", data.schema)
 
 
 def _one_of(value: Any, option: str, choices: tuple[str, ...]) -> str:

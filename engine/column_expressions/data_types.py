@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.errors import SchemaError
+from engine.expressions.schema_bridge import to_plan_schema
 from engine.expressions.time_zones import UnknownZoneError, zone_offsets
 from engine.records.plain_types import is_foreign, plain_schema, plain_type
 
@@ -53,3 +54,17 @@ def declared_schema(schema: pa.Schema, what: str) -> pa.Schema:
                 "a struct with a field for each alternative"
             )
     return plain_schema(schema)
+
+
+def output_schema(schema: Any, what: str) -> tuple[pa.Schema, tuple[str, ...]]:
+    """Return the schema of what a function returns, without nullability and metadata, and the columns without nulls.
+
+    Raises: SchemaError if it is none.
+    """
+    what = what.partition(":")[0]
+    if not isinstance(schema, pa.Schema) or not schema.names:
+        raise SchemaError(f"{what}: schema must be a pyarrow.Schema of what the function returns")
+    schema = declared_schema(schema, what)
+    to_plan_schema(schema)
+    plain = pa.schema([pa.field(field.name, field.type) for field in schema])
+    return plain, tuple(field.name for field in schema if not field.nullable)

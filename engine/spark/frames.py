@@ -29,8 +29,8 @@ from engine.spark.data_source import NAME, register
 from engine.spark.export import export_data
 
 if TYPE_CHECKING:
+    from engine.api.calls import Runner
     from engine.api.data_set import DataSet
-    from engine.api.runner import Runner
     from engine.lowering.logical_node import LogicalNode
 
 SMALL_BYTES = 32 << 20

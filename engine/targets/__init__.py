@@ -27,9 +27,9 @@ from engine.api.spoken_texts import register_expression_reader
 from engine.memory.heap import import_quickly
 
 if TYPE_CHECKING:
+    from engine.api.calls import Runner
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
-    from engine.api.runner import Runner
     from engine.graph.expression import Expression
     from engine.lowering.logical_node import LogicalNode
 

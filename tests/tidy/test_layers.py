@@ -16,6 +16,10 @@ from tests.tidy.layers import (
 )
 
 FREE = {"__init__", "examples"}
+#: the longest chain of imports within a room that users' calls pass through
+FLOORS_MAX = {"api": 10, "column_expressions": 10, "lowering": 10, "sql": 8, "sql_values": 8}
+#: classes from which what users call is derived, itself and ``object`` among them
+BASES_MAX = 8
 
 
 def engine_imports(path):
@@ -126,7 +130,38 @@ def test_there_are_no_import_circles_inside_a_room():
             rooms[room_of(path)].append(path)
     assert len(rooms) > 50
     for room in rooms.keys() - FREE:
-        assert circles(imports_inside(rooms[room])) == {}, room
+        graph = imports_inside(rooms[room])
+        assert circles(graph) == {}, room
+        if room in FLOORS_MAX:
+            assert floors(graph) <= FLOORS_MAX[room], f"{room}: {' > '.join(longest_chain(graph))}"
+
+
+def longest_chain(graph):
+    """Return a longest chain of imports of a graph without circles, the importing module first."""
+    longest = {}
+
+    def chain(name):
+        if name not in longest:
+            longest[name] = [name, *max((chain(below) for below in graph[name]), key=len, default=[])]
+        return longest[name]
+
+    return max(map(chain, graph), key=len)
+
+
+def floors(graph):
+    return len(longest_chain(graph))
+
+
+def test_floors_are_counted():
+    assert longest_chain({"a": {"b", "c"}, "b": {"c"}, "c": set(), "d": {"c"}}) == ["a", "b", "c"]
+    assert floors({"a": set(), "b": set()}) == 1
+
+
+def test_what_users_call_has_few_bases():
+    """A call is found in one of few modules."""
+    script = "from engine import DataSet, Environment; print(len(DataSet.__mro__), len(Environment.__mro__))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert all(int(count) <= BASES_MAX for count in done.stdout.split())
 
 
 def test_a_circle_through_types_is_seen():

@@ -37,9 +37,9 @@ FIELDS = _Fields()
 
 
 class JsonLines(logging.Formatter):
-    """Makes one JSON object of a record.
+    """Format a record as one JSON object.
 
-    Args: fields: what stands in each line, whichever thread logs it.
+    Args: fields: the fields of every line, whichever thread logs it.
     """
 
     def __init__(self, fields: Mapping[str, str] | None = None) -> None:

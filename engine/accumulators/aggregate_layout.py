@@ -94,7 +94,7 @@ class AggregateLayout(msgspec.Struct, frozen=True):
     columns_as_double: list[int]
     #: input columns of two floats that are read as 16 bytes
     columns_as_pairs: list[int]
-    #: the first state that is the same, of the same column of what the aggregate reads: itself where there is none
+    #: for each state the first one with the same operation on the same input column; itself if it is the first
     twins: list[int]
 
     @property
@@ -132,7 +132,7 @@ class AggregateLayout(msgspec.Struct, frozen=True):
 
     @property
     def places_without_twins(self) -> list[tuple[int, int]]:
-        """All states, in the form of `results`, by their places in a table of the layout without twins."""
+        """All states, in the form of `results`, by their places in a table of the layout that has equal states once."""
         kept = [index for index, twin in enumerate(self.twins) if twin == index]
         return [(kept.index(twin), -1) for twin in self.twins]
 

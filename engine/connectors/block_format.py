@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.connectors.arrow_writer import ArrowWriter
     from engine.connectors.orc_writer import OrcWriter
 
-#: codec of ORC files of which the user names none
+#: codec of ORC files for which the user names none
 _ORC_CODEC: Final = "zlib"
 
 

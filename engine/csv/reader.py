@@ -226,7 +226,7 @@ class CsvReader:
                 file.seek(offset)
 
     def _header_size(self, path: str, data: memoryview) -> int:
-        """Return the bytes of the header at the begin of a file, having compared it with what is expected."""
+        """Return the size of the header at the beginning of a file, after a check of its names."""
         end = first_record_end(data, self._dialect.delimiter, self._dialect.quote)
         fields = header_fields(bytes(data[:end]), self._dialect, path, self._spec.encoding)
         if end:

@@ -47,7 +47,8 @@ _DAY_MILLISECONDS = 86_400_000
 def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], Datum]:
     """Return the cast from one type to another; UnknownZoneError where it needs a time zone that does not exist."""
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
-        # Arrow asks for room for every integer of the type, whatever the values: with more digits first, they decide.
+        # Arrow refuses a decimal that could not hold every integer of the type. Through the widest decimal, only the
+        # values decide.
         wide = pa.decimal256(_DECIMAL_DIGITS_MAX, target.scale)
         return lambda datum: cast_decimals(pc.cast(datum, wide), target)
     if pa.types.is_decimal(source) and pa.types.is_decimal(target):

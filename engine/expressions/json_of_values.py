@@ -107,7 +107,7 @@ def _quoted(texts: pa.Array) -> pa.Array:
 
 
 def _joined(column: pa.Array, texts: pa.Array, begin: str, end: str) -> pa.Array:
-    """Return the texts of each list's values, parted by commas; the values are those that ``list_flatten`` gives."""
+    """Return a text for each list: the texts of its values, as ``list_flatten`` gives them, with commas between."""
     lengths = pc.cast(pc.fill_null(pc.list_value_length(column), 0), pa.int32())
     # Offsets of the values that are left where null lists have none.
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])

@@ -36,7 +36,7 @@ class GoneError(EngineError):
 
 
 class Place:
-    """A place among the statements that run."""
+    """Permission to run one statement: at most so many run at once."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission

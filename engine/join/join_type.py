@@ -12,9 +12,9 @@
     anti         -                   left row once         -
     cross        every pair of all rows, there are no keys
 
-A null key matches nothing, so its row counts as one without match. A probe row's fate is known (and the row returned)
-when it is looked up in all of the build side; a build row is matched when the first probe row finds it, and unmatched
-only when the whole probe side has passed.
+A null key matches nothing, so its row counts as one without match. Whether a probe row matches is known, and the row
+returned, when it is looked up in all of the build side; a build row is matched when the first probe row finds it, and
+unmatched only when the whole probe side has passed.
 
 Source: the join types of SQL; Flink's ``FlinkJoinType`` and the two booleans buildOuter and probeOuter of its
 ``HashJoinIterator``, which this table makes explicit.

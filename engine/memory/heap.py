@@ -24,7 +24,7 @@ Why, measured
                   join of TPC-H, a tenth of its time; Arrow's 1000 keep half as much again, and forty readers 50 MB
                   that no process had used in a while; with an arena for each processor, not four, the kernel clears
                   a quarter fewer pages for statements of TPC-DS
-    BLAS          a thread for each processor spins 2**26 cycles before it sleeps; 2**20 still bridge pauses
+    BLAS          a thread for each processor spins 2**26 cycles before it sleeps; 2**20 still outlast pauses
 
 Limits: holes and arenas for glibc, others are left alone. Thread: any.
 Held by: tests/memory/test_frozen_heap.py

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.operators.python_operator import PythonFunctionOperator
     from engine.operators.task_inputs import TaskInput
 
-#: a broadcast data set may take this part of the process's budget of pages, and always the floor
+#: a broadcast data set may take this part of the process's budget of pages, and at least the bytes of the second number
 BROADCAST_PART = 4
 BROADCAST_BYTES_FLOOR = 16 << 20
 

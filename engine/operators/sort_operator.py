@@ -21,7 +21,7 @@ from engine.records.top_keys import has_top_keys
 from engine.records.top_rows import TopRows
 from engine.sort.external_sorter import ExternalSorter
 
-#: rows that are asked for, at most, for others to be left out by the first key before they are sorted
+#: largest limit of a sort for which rows are dropped by their first key before they are sorted
 TOP_ROWS_MAX: Final = 1 << 14
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ class SplitQueues:
 
     @property
     def queue_count(self) -> int:
-        """Subtasks that have entered and not left, of all sources."""
+        """Number of subtasks that have entered and not left, of all sources."""
         with self._lock:
             return sum(map(len, self._queues.values()))
 

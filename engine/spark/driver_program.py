@@ -27,10 +27,10 @@ def _program(role: str) -> Program:
 
 
 class OfTheDriver:
-    """Base of what travels from the driver to workers."""
+    """Base of objects that the driver sends to workers; each says which program has made it."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, and whose they are."""
+        """Return the fields, and the header of this program."""
         return {**self.__dict__, _PROGRAM: _program("Spark-driver").header}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

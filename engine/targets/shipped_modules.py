@@ -39,7 +39,7 @@ class ShippedModule(NamedTuple):
 
 
 def shipped_modules(script: Path | None, py_files: Sequence[str]) -> list[ShippedModule]:
-    """Return the modules that must travel, in order of the module search path.
+    """Return the modules to send with a job, in the order of the module search path.
 
     Raises: ConfigurationError for entries that do not exist or are no modules, and for what is too large.
     """

@@ -5,7 +5,7 @@
     states_of_values(values, operation, width)                   each value as the state of a group of one
     pairs_of(structs)                                            two floats of a struct as 16 bytes, null where one is
 
-Differences are those from a running mean, so that a large mean does not eat the deviations, as it does in sums of
+Differences are those from a running mean, so that a large mean does not cancel the deviations, as it does in sums of
 powers. Values follow Welford; states are merged as Chan, Golub and LeVeque (two moments) and Pebay (four, and pairs)
 do.
 

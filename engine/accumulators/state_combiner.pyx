@@ -60,7 +60,7 @@ from engine.errors import DataError, NotYetSupportedError
 
 cdef enum:
     SCRATCH_FLAG = 48       # behind the widest state
-    SLOT_LENGTH = 0x7FFFFFFF    # in the upper half of a slot's word; the bit above: a key that lies outside
+    SLOT_LENGTH = 0x7FFFFFFF    # length in the upper half of a slot's word; the bit above: the key lies outside the row
     OP_KEY = -1             # a key of variable size: both rows have the same
 
 

@@ -10,7 +10,7 @@ from engine.records.row_codec cimport RowCodec
 
 @cython.final
 cdef class RowStream:
-    cdef RowCodec _codec               # bounds the values that its rows have outside, None: it does not
+    cdef RowCodec _codec               # of the rows; None: values that lie outside the rows are not checked
     cdef KeyPart _part                 # None: all rows
     cdef SpillReader _reader
     cdef uint8_t* _room                # GATHER_BYTES, with a part only

@@ -7,7 +7,7 @@
 Every access from Python checks its bounds and raises SegmentBoundsError; kernels use ``data`` and ``size``
 (``segment.pxd``) and have checked before.
 
-Limits: at most 2**31 - 1 bytes. Source: Flink's MemorySegment, without the heap and off-heap twins.
+Limits: at most 2**31 - 1 bytes. Source: Flink's MemorySegment, without its two forms, on and off the heap.
 """
 
 cimport cython

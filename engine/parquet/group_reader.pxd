@@ -46,7 +46,7 @@ cdef class GroupReader:
 
     # read_beside, for sides that are settled.
     cdef object beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch)
-    # Bytes of a row as it was read last, of dictionaries what the rows can use.
+    # Bytes of a row, measured at the last read; of a dictionary at most the values that the rows can use.
     cdef double width(self)
     cdef int _read_into(self, BatchBuilder builder, list places, int64_t rows, Mask words) except -1
     cdef int64_t _size_of_column(self, Chunk* column, int64_t kept)

@@ -1,7 +1,8 @@
 """Comments, docstrings and pages are plain technical English: each stands alone, in the terms of the field.
 
 A comment of a field (``#:``) begins with its noun, a docstring with a noun or a verb; "who" and "nobody" are people;
-words that only this project would use for a thing have a term of the field beside them here.
+words that only this project would use for a thing have a term of the field beside them here. Metaphors are those of
+``metaphors.py``.
 """
 
 import re
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.imports import ROOT, source_files
+from tests.tidy.metaphors import ALLOWED, PICTURED
 from tests.tidy.prose import Remark, prose_of, remarks_of, said_in, tokens_of
 
+PAGES = sorted((ROOT / "docs" / "pages").rglob("*.md"))
 _QUESTIONS = "what where how which whose why who whom when whether"
 _PRONOUNS = "it its they them their these those that this he such nobody somebody anybody whoever whatever nothing"
 _PREPOSITIONS = (
@@ -63,6 +66,7 @@ PICTURES = {
     r"news": "message",
 }
 _PICTURES = re.compile(rf"\b(?:{'|'.join(PICTURES)})\b", re.IGNORECASE)
+_METAPHORS = re.compile(rf"\b({'|'.join(sorted(PICTURED))})(?:s|d|ed|ing)?\b", re.IGNORECASE)
 _DIALECT = re.compile(rf"\b(?:{'|'.join(DIALECT)})\b", re.IGNORECASE)
 #: idioms of the field in which such a word stands
 IDIOMS = re.compile(r"change data feed|by hand|hand-written|left-hand|right-hand", re.IGNORECASE)
@@ -98,6 +102,11 @@ def words_of(text: str) -> list[str]:
     return people + _DIALECT.findall(IDIOMS.sub("", text))
 
 
+def metaphors_of(text: str) -> list[str]:
+    """Return the words of a text that paint pictures, without their endings."""
+    return [word.lower() for word in _METAPHORS.findall(re.sub(r"``[^`]*``|`[^`]*`", "", text))]
+
+
 def faults(path: Path) -> list[str]:
     """Return the faults of the language of a source, each with its line."""
     text = path.read_text(encoding="utf-8")
@@ -115,6 +124,19 @@ def test_comments_and_docstrings_stand_alone_in_terms_of_the_field():
     assert [fault for path in sources for fault in faults(path)] == []
 
 
+def test_metaphors_are_terms_of_the_field():
+    """Those of comments and pages are on the list, and the list has no others."""
+    texts = {path: page_text(path) for path in PAGES}
+    for path in source_files():
+        said = prose_of(list(said_in(path.read_text(encoding="utf-8"))))
+        texts[path] = "\n".join(text for _, text in said)
+    found = {path: set(metaphors_of(text)) for path, text in texts.items()}
+    foreign = {str(path.relative_to(ROOT)): words - ALLOWED.keys() for path, words in found.items()}
+    assert {path: words for path, words in foreign.items() if words} == {}
+    assert ALLOWED.keys() - set().union(*found.values()) == set(), "no text uses them"
+    assert metaphors_of("its death starves nobody, `kills` it") == ["death", "starve"]
+
+
 def test_what_is_said_in_a_source_is_what_all_of_its_tokens_say():
     continued = 'x = (\n    "a"\n)\ny = \\\n    "b"\n"c" "d"\nz = b\'#\'  # e "f"\n'
     for text in (continued, *(path.read_text(encoding="utf-8") for path in source_files()[::50])):
@@ -123,9 +145,15 @@ def test_what_is_said_in_a_source_is_what_all_of_its_tokens_say():
         assert list(remarks_of(text, found)) == list(remarks_of(text, tokens))
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "pages").rglob("*.md")), ids=lambda page: page.stem)
+def page_text(page: Path) -> str:
+    """Return the text of a page without code, drawings and the targets of links."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)|<svg.*?</svg>", "", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_pages_use_the_terms_of_the_field(page):
-    text = re.sub(r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)", "", page.read_text(encoding="utf-8"))
+    text = page_text(page)
     assert words_of(text) == []
     assert _PICTURES.findall(text) == []
 

@@ -131,7 +131,7 @@ def _entry(name: str, places: Mapping[str, tuple[str, str]], group: str) -> Any:
 
     for point in entry_points(group=group, name=str(name)):
         entry = point.load()()
-        _check_name(entry)
+        _check_entry(entry)
         if entry.name != name:
             raise PlanError(
                 f"the package names the format {name!r} in {group}, and {type(entry).__name__} calls itself"
@@ -152,18 +152,26 @@ def _unknown(name: object, places: Mapping[str, tuple[str, str]]) -> PlanError:
     )
 
 
-def _check_name(entry: Any) -> None:
-    """Raise PlanError for an entry that has no name."""
+def _check_entry(entry: Any) -> None:
+    """Raise PlanError for an entry that has no name, or options of which it does not say what they mean."""
+    kind = type(entry).__name__
     if not isinstance(getattr(entry, "name", None), str) or not entry.name:
-        kind = type(entry).__name__
         raise PlanError(f"the format {kind} has no name: its class needs one, such as name = {kind.lower()!r}")
+    if not isinstance(getattr(entry, "options", {}), Mapping):
+        raise PlanError(
+            f"the options of the format {kind} are {type(entry.options).__name__}: make them a dict of names and what"
+            " each means, such as options = {'times': 'what each number is multiplied by'}"
+        )
 
 
 def add_format(entry: SourceFormat[Any]) -> None:
-    """Make one more format known to this process, in place of one of the same name. Raises: PlanError: no name."""
+    """Make one more format known to this process, in place of one of the same name.
+
+    Raises: PlanError: no name, options without their help.
+    """
     if not isinstance(entry, SourceFormat):
         raise PlanError(f"add_format({entry!r}): give an object of a class that is derived from SourceFormat")
-    _check_name(entry)
+    _check_entry(entry)
     _ADDED[entry.name] = entry
     format_named.cache_clear()
 

@@ -330,7 +330,12 @@ def test_entries_that_break_the_protocol_are_named(env, tmp_path, installed):
     rows.write("numbers", tmp_path / "out")
     with pytest.raises(PlanError, match=r"NumbersWriter.finish\(\) returned None: the writer of a file returns"):
         env.execute()
+
+    class Unexplained(Numbers):
+        options: ClassVar = ("times",)
+
     for entry, said in (
+        (Unexplained(), r"the options of the format Unexplained are tuple: make them a dict of names and what each"),
         (SourceFormat(), "the format SourceFormat has no name"),
         (Numbers, "give an object of a class"),
     ):

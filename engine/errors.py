@@ -110,9 +110,9 @@ class PlanError(EngineError, ValueError):
 
 
 class NotYetSupportedError(EngineError, NotImplementedError):
-    """A part of the contract that is not built yet, named; behind a semicolon may stand what to do instead.
+    """Drey does not have this yet. The error names it, and often what to write instead.
 
-    What to do: take what the error names in its place, or leave the option out.
+    What to do: write what the error names instead, or leave the option out.
     """
 
     _SAYS: ClassVar = " is not supported yet"

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from engine.errors import DataError
 
-#: a field behind the last column, which is empty in every record: a delimiter ends the lines
+#: name of the empty field behind the last column, in files whose lines end with a delimiter
 REST: Final = ""
 #: names of columns that an error shows
 _LISTED_MAX: Final = 100

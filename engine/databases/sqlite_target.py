@@ -68,7 +68,7 @@ class SqliteTarget(BesideTarget):
             check_fit(cursor, written)
 
     def beside(self, output: str) -> Path:
-        """Return a path beside the database that is the table's own: folders of its jobs are named after it."""
+        """Return the beginning of the paths of a table's folders, one for each job, which lie beside the database."""
         place: OutputPlace = place_of(output)
         mark = hashlib.blake2b(place.table.encode(), digest_size=4).hexdigest()
         return Path(f"{database_file(place.uri)}-{mark}")

@@ -73,7 +73,7 @@ def comparison(node: exp.Expr) -> exp.Expr:
 
 
 def among(node: exp.Expr) -> exp.Expr:
-    """Return whether a row is one of others that are written."""
+    """Return a test of whether a row is one of those in a list."""
     found = [_pairs(node.this, one) for one in node.expressions]
     if not found or any(pairs is None for pairs in found):
         return node

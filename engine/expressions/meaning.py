@@ -41,7 +41,7 @@ class Meaning:
 
     @property
     def may_be_kept(self) -> bool:
-        """Whether it is small, a list of values may be of any length, and does not count the rows it has seen."""
+        """Whether the program may be kept: the expressions are few, and deterministic."""
         is_small = 0 < len(self._encoded) <= _KEPT_BYTES_MAX and len(self.schema) <= _KEPT_COLUMNS_MAX
         return is_small and all(map(is_deterministic, self.expressions))
 

@@ -226,7 +226,7 @@ class _Rewriting:
         return call("paired_value", least, make_literal(None, value_type), head=head_of(key_type))
 
     def _extreme_so_far(self, over: Over, value: Expression, key: Expression) -> Expression:
-        """Return the least value beside the extreme key, of a type that makes no pair."""
+        """Return the least value beside the extreme key, for types that cannot be paired with a key."""
         frame = over.frame
         if frame is not None and not frame.is_whole and frame.end != 0:
             value_type = infer_type(value, self.node.schema)

@@ -27,7 +27,7 @@ _NAP_S: Final = 0.05
 
 
 def share_of(splits: Sequence[SourceSplit], own: Sequence[SourceSplit]) -> float:
-    """Return the part of all splits that some of them are, by rows where they are known, else by bytes."""
+    """Return the share of ``own`` in all splits, by rows where they are known, else by bytes."""
     if all(split.row_count >= 0 for split in splits):
         part, whole = sum(split.row_count for split in own), sum(split.row_count for split in splits)
     else:

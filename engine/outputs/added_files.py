@@ -45,7 +45,7 @@ _FILES_MAX: Final = 16
 
 
 class _There(NamedTuple):
-    """A file that is there, and what its columns are: as a reader has them, without those of folders."""
+    """A file of the output, and its columns as a reader has them, without those of folders."""
 
     file: str
     schema: pa.Schema

@@ -80,7 +80,7 @@ def _is_of(frame: Frame, node: exp.Expr, query: exp.Expr) -> bool:
 
 
 def _marked(column: exp.Expr) -> Sequence[exp.Identifier]:
-    """Return the name that a column of a macro's argument has outside; () for other columns."""
+    """Return the column that an argument of a macro named, as the caller wrote it; () for other columns."""
     found: Sequence[exp.Identifier] = column.this.meta.get("parts", ())
     return found if len(found) <= len(_PARTS) else ()
 

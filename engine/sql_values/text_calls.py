@@ -38,7 +38,7 @@ def _call(name: str, *options: str) -> Function:
 
 
 def sliced(text: Expr, start: Expr, stop: Expr | None) -> Expr:
-    """Return Python's slice between positions that may be columns."""
+    """Return the slice of a text as Python has it; its positions may be columns."""
     behind = None if stop is None else as_option(computed(stop))
     return text.call("str_slice", start=as_option(computed(start)), stop=behind)
 

@@ -34,7 +34,7 @@ class ValueSearch:
         self._blocks, self._type, self._rows_max = blocks, data_type, rows_max
         #: counts by bits behind the digit, and those before it
         self._counted: dict[tuple[int, int], DigitCounts] = {}
-        #: the values that were collected last: bits behind their prefix, and it
+        #: the values collected last: the number of bits behind their prefix, and the prefix
         self._place_of_kept: tuple[int, int] | None = None
         self._kept = pa.nulls(0, data_type)
 

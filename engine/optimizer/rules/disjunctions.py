@@ -58,7 +58,7 @@ def _common_parts(whole: Expression) -> list[Expression]:
     if len(branches) == 1 or not common:
         return [whole]
     rests = [[part for part in branch if part not in common] for branch in branches]
-    # a branch that says nothing more is true wherever the common parts are
+    # a branch without other parts is true wherever the common ones are, and so is the whole
     return [*common, disjunction(map(conjunction, rests))] if all(rests) else common
 
 

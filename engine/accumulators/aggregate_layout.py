@@ -94,7 +94,7 @@ class AggregateLayout(msgspec.Struct, frozen=True):
     columns_as_double: list[int]
     #: input columns of two floats that are read as 16 bytes
     columns_as_pairs: list[int]
-    #: for each state the first one with the same operation on the same input column; itself if it is the first
+    #: index, for each state, of the first one with the same operation on the same input column
     twins: list[int]
 
     @property

@@ -27,7 +27,7 @@ import pyarrow as pa
 from engine.expressions.common_type import is_number
 from engine.lowering.exact_keys import FLOAT_DIGITS
 
-#: for a float of so many bits, the digits up to which no two decimals become the same float
+#: digits, by the bits of a float, up to which no two decimals become the same float
 _DIGITS: Final = {16: 3, 32: 6, 64: FLOAT_DIGITS}
 
 

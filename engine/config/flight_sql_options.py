@@ -32,7 +32,7 @@ READER_TIMEOUT = _option(
     "flight-sql.reader.timeout",
     "duration",
     "10 min",
-    "Time after which a statement whose client takes no rows is cancelled.",
+    "Time after which a statement is cancelled whose client does not take the rows that are there.",
     minimum=1,
 )
 MAX_RUNNING = _option(

@@ -231,14 +231,16 @@ class RowStream(Iterator[pa.RecordBatch]):
         self._all = all_running
         self._running = running
         self._batches = _batches_of(running, data, text)
+        running.gave()  # the columns, which the client is sent first
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
 
     def __next__(self) -> pa.RecordBatch:
         try:
+            self._running.wanted()
             batch = next(self._batches)
-            self._running.took()
+            self._running.gave()
         except BaseException as error:
             is_cut = not isinstance(error, StopIteration) and self._running.is_cancelled()
             try:

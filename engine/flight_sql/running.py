@@ -5,7 +5,7 @@
     end()                 the last row was sent, an error, the call was dropped
 
     cancelled by          the client's connection (the call is cancelled), CancelFlightInfo with its ticket, a reader
-                          that has taken nothing for ``idle_s``, the server's end
+                          that does not take for ``idle_s`` what is there, the server's end
 
 The object that asks whether a call was cancelled is the call's, and must not be used after it: a statement lets go of
 it in ``end``, under its lock.
@@ -41,7 +41,8 @@ class RunningStatement:
         self._stream: ResultStream | None = None
         self._why = ""
         self._place: Place | None = None
-        self._taken_s = time.monotonic()
+        #: time when its client was given something to take; None while the client waits for more
+        self._given_s: float | None = None
 
     def is_cancelled(self) -> bool:
         """Whether its rows are not wanted any more."""
@@ -58,16 +59,18 @@ class RunningStatement:
     def admit(self, admission: Admission) -> None:
         """Wait for its turn. Raises: BusyError, GoneError."""
         self._place = admission.place(self.is_cancelled)
-        self.took()
 
     def follow(self, stream: ResultStream) -> None:
         """Take the stream that its rows come from."""
         self._stream = stream
-        self.took()
 
-    def took(self) -> None:
-        """Note that the client takes rows."""
-        self._taken_s = time.monotonic()
+    def wanted(self) -> None:
+        """Note that the client waits for rows, however long its job needs for them."""
+        self._given_s = None
+
+    def gave(self) -> None:
+        """Note that the client has something to take."""
+        self._given_s = time.monotonic()
 
     def cancel(self, why: str) -> None:
         """End its job. Thread: any."""
@@ -88,7 +91,7 @@ class RunningStatement:
         stream = self._stream
         if self.is_cancelled():
             self.cancel("")
-        elif stream is not None and time.monotonic() - self._taken_s > idle_s:
+        elif (given_s := self._given_s) is not None and time.monotonic() - given_s > idle_s:
             self.cancel(f"no row was taken for {idle_s:g} s")
         if stream is not None and not stream.is_running and self._place is not None:
             self._place.give_back()

@@ -231,6 +231,13 @@ def test_a_reader_that_never_comes_back_is_cancelled(environment):
                 pass
 
 
+def test_a_statement_may_need_longer_for_its_first_row_than_a_reader_may(environment):
+    env = environment(**{"flight-sql.reader.timeout": "200 ms"})
+    env.register("slow", env.from_arrow(pa.table({"n": range(200)}), rate_limit=100.0))
+    with FlightSqlService(env, "127.0.0.1", 0, is_open=True) as service:
+        assert rows(service.uri, "SELECT count(*) FROM slow") == [(200,)]
+
+
 def test_the_settings_of_the_server_are_told(environment):
     with (
         FlightSqlService(environment(), "127.0.0.1", 0, is_open=True, is_read_only=True) as service,

@@ -122,7 +122,7 @@ class Invariants:
                 status != "CANCELED" or client.cancel_after_s is not None,
                 f"{client.name} was cancelled without a call that asked for it",
             )
-            may_fail = self.bug_rate or self.settings.has_store_faults
+            may_fail = self.bug_rate or self.settings.has_store_faults or self.settings.has_disk_faults
             self.hold(status != "FAILED" or may_fail, f"{client.name} has failed: {client.outcome.failure}")
         if not self.settings.has_losses and not self.settings.has_store_faults and not self.failure_rate:
             for subtask, attempts in self.attempts().items():

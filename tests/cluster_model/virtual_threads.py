@@ -24,7 +24,7 @@ PROCESS = contextvars.ContextVar("PROCESS", default=None)
 #: context of what is of no process
 NOWHERE = contextvars.Context()
 #: wall clock at the beginning, seconds since 1970
-_BEGIN_S = 1_800_000_000.0
+BEGIN_S = 1_800_000_000.0
 
 
 class KilledError(BaseException):
@@ -37,6 +37,8 @@ class Process:
     def __init__(self, loop, name):
         self.loop, self.name = loop, name
         self.is_dead = self.is_stopped = self._is_killed = False
+        #: seconds by which its wall clock is ahead
+        self.clock_ahead_s = 0.0
         #: threads, in the order in which they began
         self.threads = {}
         self._context = contextvars.copy_context()
@@ -295,6 +297,16 @@ def wait_for(is_done, waiting, timeout_s=None, of=None):
     return True
 
 
+def now_s():
+    """Return the seconds since the beginning."""
+    return _loop.time()
+
+
+def is_thread():
+    """Whether a thread has the machine, which may wait; the loop may not."""
+    return _loop.running is not None
+
+
 def pause(seconds):
     """Let time pass for the thread that runs; the loop does not wait."""
     wait_for(lambda: False, [], seconds)
@@ -437,7 +449,8 @@ class _Time:
         return _loop.time()
 
     def time(self):
-        return _BEGIN_S + _loop.time()
+        process = PROCESS.get()
+        return BEGIN_S + _loop.time() + (0.0 if process is None else process.clock_ahead_s)
 
     def time_ns(self):
         return int(self.time() * 1e9)

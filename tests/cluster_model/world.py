@@ -61,7 +61,7 @@ class World(Invariants):
         super().__init__()
         self.loop, self.chance, self.store, self.settings = loop, chance, store, settings
         self.failure_rate, self.bug_rate = settings.failure_rate, settings.bug_rate
-        self.network = Network(loop, chance, settings.delay_s)
+        self.network = Network(loop, chance, settings.delay_s, settings.is_rough)
         self.quorum = Quorum(loop, chance, self.check_write)
         for server in self.quorum.servers:
             server.lag_s = chance.choice([0.005, 0.05, 0.5])
@@ -199,8 +199,24 @@ class World(Invariants):
         self.store.failing = self.chance.choice([0.05, 0.3, 1.0])
         self._later(self.chance.choice([0.5, 2.0, 8.0]), self._mend_store)
 
+    def slow_store(self):
+        self.store.slow_s = self.chance.choice([0.2, 2.0, 15.0])
+        self._later(self.chance.choice([2.0, 10.0, 30.0]), self._mend_store)
+
+    def fill_store(self):
+        self.store.is_full = True
+        self._later(self.chance.choice([0.5, 3.0, 12.0]), self._mend_store)
+
     def _mend_store(self):
-        self.store.failing = 0.0
+        self.store.failing = self.store.slow_s = 0.0
+        self.store.is_full = False
+
+    def reset_connections(self):
+        self.network.reset(*self.chance.sample([*self.hosts, *self.task_managers], 2))
+
+    def set_clock(self):
+        """Have the wall clock of a process jump."""
+        self.chance.choice(self.processes).clock_ahead_s = self.chance.choice([-86_400.0, -30.0, 0.0, 30.0, 86_400.0])
 
     @property
     def faults_there_are(self):
@@ -215,7 +231,10 @@ class World(Invariants):
             self.lose_server,
         ]
         losses = [self.kill_task_manager, self.cut_network, self.lose_partition] if self.settings.has_losses else []
-        return [*of_leaders, *losses, *([self.fail_store] if self.settings.has_store_faults else [])]
+        of_stores = [self.fail_store] if self.settings.has_store_faults else []
+        of_disks = [self.slow_store, self.slow_store, self.fill_store] if self.settings.has_disk_faults else []
+        rough = [self.reset_connections, self.reset_connections, self.set_clock] if self.settings.is_rough else []
+        return [*of_leaders, *losses, *of_stores, *of_disks, *rough]
 
     # ---- a run ----
 
@@ -263,6 +282,10 @@ class Settings(msgspec.Struct, frozen=True):
     cancels: float = 0.0
     has_losses: bool = False
     has_store_faults: bool = False
+    #: whether the storage is slow, or full
+    has_disk_faults: bool = False
+    #: whether calls pass each other, connections break, and clocks jump
+    is_rough: bool = False
     #: chance of a task that it fails, and that its function does
     failure_rate: float = 0.0
     bug_rate: float = 0.0
@@ -277,6 +300,8 @@ KINDS = {
     "losses": Settings(crashes=0.02, faults=8, has_losses=True, failure_rate=0.03),
     "store": Settings(crashes=0.02, faults=8, has_losses=True, has_store_faults=True),
     "ends": Settings(crashes=0.05, has_losses=True, cancels=0.5, bug_rate=0.05),
+    "disks": Settings(crashes=0.02, faults=8, has_losses=True, has_disk_faults=True),
+    "rough": Settings(crashes=0.02, faults=10, has_losses=True, cancels=0.2, delay_s=0.05, is_rough=True),
     "late": Settings(job_managers=3, has_losses=True, delay_s=0.3),
     "crowd": Settings(jobs=5, slots=(2, 1, 1), job_managers=3, faults=10, crashes=0.02, cancels=0.2),
 }

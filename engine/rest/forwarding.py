@@ -4,9 +4,9 @@
 
 Requests about the process itself (/jobmanager/..., /metrics) are always answered here.
 
-The server has checked the caller's credential before; the leader checks it again. Without a leader, or when it does
-not answer, the answer is 503 with Retry-After and one line that begins with NOT_LEADING, so that clients look for
-another one.
+The server has checked the caller's credential before; the leader checks it again. Without a leader, when it does not
+answer, or when its components went while they were asked, the answer is 503 with Retry-After and one line that begins
+with NOT_LEADING, so that clients look for another one.
 
 Source: Flink's LeaderRetrievalHandler, which answers 503 or redirects; passing on is ours.
 """
@@ -22,7 +22,7 @@ from engine.client.leader_answers import NOT_LEADING
 from engine.rest.prometheus_routes import METRICS_PATH
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.http_forwarding import FORWARDED_HEADER, HttpForwarder
-from engine.rpc.http_messages import Handler, HttpRequest, HttpResponse, Route, error_response
+from engine.rpc.http_messages import Handler, HttpError, HttpRequest, HttpResponse, Route, error_response
 
 #: paths about a process itself, which is always the one that answers them
 _OWN_PATHS = ("/jobmanager/", "/v1/jobmanager/")
@@ -45,7 +45,12 @@ def _passing_on(handler: Handler, leader: Callable[[], str | None], forwarder: H
     async def answered(request: HttpRequest) -> HttpResponse:
         address = leader()
         if address is None:
-            return await handler(request)
+            try:
+                return await handler(request)
+            except HttpError as error:
+                if error.status < 500 or leader() is None:
+                    raise
+                return _unavailable(f"it did until now ({error})")
         if not address:
             return _unavailable("none does at present")
         if FORWARDED_HEADER in request.headers:

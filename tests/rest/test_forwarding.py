@@ -8,6 +8,7 @@ import socket
 
 import pytest
 
+from engine.client.leader_answers import NOT_LEADING
 from engine.rest.forwarding import forwarded
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 from engine.rpc.http_forwarding import ANSWERED_BY_HEADER, FORWARDED_HEADER, HttpForwarder
@@ -54,6 +55,7 @@ class Member:
             Route("GET", "/broken", self.broken, Access.OPEN_GET),
             Route("GET", "/refused", self.refused, Access.OPEN_GET),
             Route("GET", "/waiting", self.waiting, Access.OPEN_GET),
+            Route("GET", "/gone", self.gone, Access.OPEN_GET),
             Route("GET", "/jobmanager/log", self.echo, Access.OPEN_GET),
         )
         self.server.add_routes(forwarded(routes, lambda: self.leader, self.forwarder))
@@ -92,6 +94,12 @@ class Member:
 
     async def refused(self, request):
         raise HttpError(418, f"{self.name} is a teapot")
+
+    async def gone(self, request):
+        """Have no job any more; with a query, because this process leads no more."""
+        if request.query:
+            self.leader = ""
+        raise HttpError(503, "nothing answers at jobmaster-5f")
 
     async def waiting(self, request):
         self.seen.append(request)
@@ -230,6 +238,19 @@ def test_without_a_leader_that_answers_the_caller_is_told_to_come_again(case):
         (text,) = json.loads(body)["errors"]
         assert text.startswith("this JobManager does not lead: ") and "\n" not in text
         assert standby.seen == leader.seen == []
+
+    with_members(scenario)
+
+
+def test_what_went_with_a_leadership_is_asked_of_the_next_leader():
+    async def scenario(_, leader):
+        for target, said in (
+            ("/gone", "nothing answers"),
+            ("/gone?lost=1", f"{NOT_LEADING}: it did until now (nothing"),
+        ):
+            status, _, body = await asked(leader, "GET", target, signed=False)
+            assert status == 503
+            assert json.loads(body)["errors"][0].startswith(said)
 
     with_members(scenario)
 

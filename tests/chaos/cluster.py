@@ -91,6 +91,8 @@ class ChaosCluster:
     def __init__(self, folder, task_managers=2, slots=2, **settings):
         self.folder = Path(folder)
         self.port = free_port()
+        #: what GETs show and trust, an SSLContext; None: no TLS
+        self.tls = None
         self.temporary = self.folder / "tmp"
         for name in ("conf", "log", "pid", "tmp"):
             (self.folder / name).mkdir(parents=True)
@@ -170,7 +172,8 @@ class ChaosCluster:
 
     def get(self, path):
         """Return the JSON of a GET."""
-        with urllib.request.urlopen(f"http://localhost:{self.port}{path}", timeout=20) as answer:
+        scheme = "http" if self.tls is None else "https"
+        with urllib.request.urlopen(f"{scheme}://localhost:{self.port}{path}", timeout=20, context=self.tls) as answer:
             return json.load(answer)
 
     def await_task_managers(self, count):

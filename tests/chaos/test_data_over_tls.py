@@ -1,8 +1,6 @@
 """TaskManagers that reach each other by TCP only, with certificates: every exchange of a job goes through TLS."""
 
-import json
 import signal
-import urllib.request
 
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.conftest import JOB, RATE
@@ -15,12 +13,8 @@ class TlsCluster(ChaosCluster):
 
     def __init__(self, folder):
         settings = dict(line.split(": ", 1) for line in made(folder / "tls").splitlines())
-        self._tls = contexts(folder / "tls").client
         super().__init__(folder / ("deep" * 30), task_managers=3, **settings)
-
-    def get(self, path):
-        with urllib.request.urlopen(f"https://localhost:{self.port}{path}", timeout=20, context=self._tls) as answer:
-            return json.load(answer)
+        self.tls = contexts(folder / "tls").client
 
 
 def test_a_job_of_every_exchange_runs_over_tls_and_outlives_a_task_manager(tmp_path, data, expected):

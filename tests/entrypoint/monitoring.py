@@ -51,13 +51,13 @@ def names_in(query):
 
 
 class Prometheus:
-    """A server in a folder that reads the targets twice a second."""
+    """A server in a folder that reads the targets twice a second; ``job_settings``: further words of each job."""
 
-    def __init__(self, folder: Path, targets, rules: str) -> None:
+    def __init__(self, folder: Path, targets, rules: str, job_settings: str = "") -> None:
         self._folder, self._address = folder, f"localhost:{free_port()}"
         self.use(rules)
         jobs = "".join(
-            f"  - {{job_name: {job}, static_configs: [{{targets: {json.dumps(addresses)}}}]}}\n"
+            f"  - {{job_name: {job}, {job_settings}static_configs: [{{targets: {json.dumps(addresses)}}}]}}\n"
             for job, addresses in targets.items()
         )
         (folder / "prometheus.yaml").write_text(

@@ -301,7 +301,9 @@ KINDS = {
     "store": Settings(crashes=0.02, faults=8, has_losses=True, has_store_faults=True),
     "ends": Settings(crashes=0.05, has_losses=True, cancels=0.5, bug_rate=0.05),
     "disks": Settings(crashes=0.02, faults=8, has_losses=True, has_disk_faults=True),
-    "rough": Settings(crashes=0.02, faults=10, has_losses=True, cancels=0.2, delay_s=0.05, is_rough=True),
+    "rough": Settings(
+        crashes=0.02, faults=12, has_losses=True, has_disk_faults=True, cancels=0.2, delay_s=0.3, is_rough=True
+    ),
     "late": Settings(job_managers=3, has_losses=True, delay_s=0.3),
     "crowd": Settings(jobs=5, slots=(2, 1, 1), job_managers=3, faults=10, crashes=0.02, cancels=0.2),
 }

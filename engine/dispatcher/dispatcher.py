@@ -119,6 +119,8 @@ class Dispatcher(RpcEndpoint):
         self._submissions: dict[JobId, asyncio.Event] = {}
         #: stored jobs that could not be read yet, with the reason
         self._unread: dict[JobId, str] = {}
+        #: those of them that are being cancelled
+        self._cancelled_unread: set[JobId] = set()
         #: recovered jobs, started by ``start``
         self._recovered: list[TakenJob] = []
         self._is_started = False
@@ -212,6 +214,9 @@ class Dispatcher(RpcEndpoint):
                 self.spawn(self._keeper.forget(found.job, found.journal), f"remains of {job_id}")
             elif found is not None and job_id not in self._unread:  # cancelled meanwhile
                 await found.journal.close()
+            elif found is not None and job_id in self._cancelled_unread:  # once more where that fails
+                await found.journal.close()
+                return False
             elif found is not None and not self._is_started:
                 self._recovered.append(found)
                 return True  # known as unread until ``start``
@@ -321,7 +326,11 @@ class Dispatcher(RpcEndpoint):
         if await self._ended_job(job_id) is not None:
             return ACKNOWLEDGE
         if job_id in self._unread:
-            ended = await self._keeper.end_unread(job_id)
+            self._cancelled_unread.add(job_id)
+            try:
+                ended = await self._keeper.end_unread(job_id)
+            finally:
+                self._cancelled_unread.discard(job_id)
             self._keep_ended(ended.job)
             self._unread.pop(job_id, None)
             self._on_over(job_id)

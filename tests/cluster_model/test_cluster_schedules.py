@@ -25,6 +25,8 @@ FOUND = {
     ("store", 113): "a leader that could not list the history kept no end of a job, and died",
     ("late", 1533): "a file of which a store told no time was garbage as soon as it was written",
     ("late", 64): "a TaskExecutor that died before it offered a slot left its job to wait for ever",
+    ("rough", 20158): "a job was read at last while it was cancelled as one that cannot be read, and ran",
+    ("rough", 20343): "the same",
 }
 
 

@@ -35,6 +35,11 @@ def test_without_a_release_there_is_no_wheel(repository, tmp_path):
     assert not (tmp_path / "releases").exists()
 
 
+def test_a_commit_stands_for_the_last_release_where_it_is_named(repository, tmp_path, monkeypatch):
+    monkeypatch.setenv("RELEASE", "HEAD^")
+    assert unpacked(built(repository, tmp_path / "releases"), tmp_path / "unpacked").version == "0.1"
+
+
 def test_the_last_release_is_built_once_from_the_sources_of_its_tag(repository, tmp_path):
     run(repository, "tag", "v0.1", "HEAD^")
     releases = tmp_path / "releases"

@@ -1,6 +1,7 @@
 """Every process of a cluster is replaced by one of another release, and back, under jobs that go on."""
 
 import os
+import re
 import shlex
 import shutil
 import threading
@@ -21,15 +22,25 @@ ROUNDS = int(os.environ.get("ROUNDS", "1"))
 pytestmark = [pytest.mark.processes, needs_quorum]
 
 
-@pytest.fixture(params=["next", "last"])
-def releases(request, tmp_path):
-    """Return two builds, the older one first: this one and a next one made of it, or the last release and this one."""
-    if request.param == "next":
-        return HERE, next_build(tmp_path / "next")
+@pytest.fixture
+def last(tmp_path):
+    """Return the last release."""
     wheel = last_release.kept()
     if wheel is None:
         pytest.skip("there is no wheel of a last release: python -m tests.last_release builds one where there is a tag")
-    return last_release.unpacked(wheel, tmp_path / "last"), HERE
+    return last_release.unpacked(wheel, tmp_path / "last")
+
+
+@pytest.fixture(params=["next", "last"])
+def releases(request, tmp_path):
+    """Return two builds, the older one first: this one and a next one made of it, or the last release and this one.
+
+    Of one version there are only sources between two releases: what they will be is made of them.
+    """
+    if request.param == "next":
+        return HERE, next_build(tmp_path / "next")
+    older = request.getfixturevalue("last")
+    return older, HERE if older.version != HERE.version else next_build(tmp_path / "next")
 
 
 def expected_rows(rows):
@@ -105,6 +116,22 @@ def test_the_page_has_the_steps_that_are_taken_here():
         "bin/jobmanager.sh stop",
         "bin/jobmanager.sh start",
     ]
+
+
+def test_sources_between_releases_are_refused_with_one_error(tmp_path, small_quorum, last):
+    if last.version != HERE.version:
+        pytest.skip("the last release has another version, and works beside these sources")
+    with RollingCluster(tmp_path / "cluster", small_quorum, HERE) as cluster:
+        cluster.begin(last, "taskmanager", "start")
+        told = cluster.wait_until(lambda: cluster.get("/jobmanager/refusals")["refused"], "a refusal")
+        assert {(each["reason"], each["request"]) for each in told} == {("version", "POST /rpc/resourcemanager")}
+        cluster.submitting = last
+        job = cluster.job(1, FIVE_STAGES, tmp_path / "out", 160, 0.01)
+        assert job.wait() != 0
+        protocols = re.findall(r"Drey (\S+) \(protocol (1-1:\w+)\)", told[0]["message"])
+        assert len(set(protocols)) == 2 and {version for version, _ in protocols} == {HERE.version}
+        assert job.stderr.startswith("VersionMismatchError: the client") and protocols[0][1] in job.stderr
+        assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.timeout(900 * ROUNDS)

@@ -8,6 +8,7 @@ excerpts.py         the line of a text that an error is about, with a caret
 clauses.py          clauses that say nothing, or two things
 translation.py      queries in other dialects, written again in ours
 repairs.py          forms that mean something else there, by dialect; shared_forms.py: those that several share
+spark_forms.py      functions of Spark that have another answer for some values
 compared_rows.py    rows beside rows, as DuckDB compares them
 
 ``sqlglot`` parses, and nothing else of it is used: it is no type checker, and its optimizer knows no sizes. What the

@@ -39,6 +39,7 @@ from engine.dialects.shared_forms import (
     refused,
     to_whole,
 )
+from engine.dialects.spark_forms import SPARK_CALLS, SPARK_FORMS
 from engine.errors import NotYetSupportedError
 
 _UNITS: Final = {
@@ -384,15 +385,13 @@ _SPARK: Final[dict[type[exp.Expr], Repair]] = {
     exp.TimestampTrunc: _in_unit,
     exp.DateDiff: _whole_units("timestampdiff"),
     exp.TimestampDiff: _whole_units("timestampdiff"),
-    exp.MonthsBetween: lambda node: exp.Round(this=node, decimals=number(8)),
+    **SPARK_FORMS,
     exp.Kurtosis: refused(f"kurtosis() is {_BEYOND_TWO}"),
     exp.Skewness: refused(f"skewness() is {_BEYOND_TWO}"),
-    exp.IsNan: lambda node: exp.Coalesce(this=node, expressions=[exp.false()]),
     exp.Substring: of_no_length(from_one),
     exp.Format: _texts("null"),
     exp.Cast: _cut,
     exp.TryCast: _cut,
-    exp.GroupingId: lambda node: node if node.expressions else refused("grouping_id() without arguments")(node),
     **dict.fromkeys((exp.TimeToStr, exp.StrToTime, exp.StrToUnix, exp.TsOrDsToDate), in_format()),
     exp.Quantile: lambda node: call("quantile_cont", node.this, node.args["quantile"]),
     exp.UnixToStr: in_format(
@@ -406,6 +405,7 @@ _SPARK: Final[dict[type[exp.Expr], Repair]] = {
     exp.Initcap: refused("initcap() begins words behind blanks alone in this dialect, and behind every sign here"),
     exp.Anonymous: _by_name(
         {
+            **SPARK_CALLS,
             "weekday": _more("isodow", -1),
             "some": _called("bool_or"),
             "regexp": _called("regexp_like"),

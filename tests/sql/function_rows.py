@@ -7,32 +7,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.sql.bucket_function_rows import BUCKETS
 from tests.sql.nested_function_rows import NESTED
 from tests.sql.time_function_rows import TIMES
+from tests.sql.url_function_rows import URLS
 
 #: of one row
 VALUES: Final[dict[str, str]] = {
     **NESTED,
     **TIMES,
-    "parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', 'PROTOCOL')": "'http'",
-    "parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', 'AUTHORITY')": "'u:p@a.b:8'",
-    "parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', 'USERINFO')": "'u:p'",
-    "parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', 'HOST')": "'a.b'",
-    "parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', 'PATH')": "'/c/d'",
-    "parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', 'FILE')": "'/c/d?e=f&g=h'",
-    "parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', 'QUERY')": "'e=f&g=h'",
-    "parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', 'REF')": "'r'",
-    "parse_url('http://a.b/?e=f&g=h', 'QUERY', 'g')": "'h'",
-    "parse_url('http://a.b/?e=f', 'QUERY', 'f')": "NULL::VARCHAR",
-    "parse_url('file:///c', 'HOST')": "NULL::VARCHAR",
-    "parse_url('http://[::1]:8/c', 'HOST')": "'[::1]'",
-    "parse_url(s, 'REF')": "NULL::VARCHAR",
-    "width_bucket(i, -20, 20, n)": "CASE WHEN n > 0 THEN CASE WHEN i < -20 THEN 0 WHEN i >= 20 THEN n + 1"
-    " ELSE floor((i + 20) * n / 40)::BIGINT + 1 END END",
-    "width_bucket(i, 20, -20, 4)": "CASE WHEN i > 20 THEN 0 WHEN i <= -20 THEN 5"
-    " ELSE floor((20 - i) * 4 / 40)::BIGINT + 1 END",
-    "width_bucket(i, 5, 5, 4)": "NULL::BIGINT",
-    "width_bucket(f, 0, 1, -1)": "NULL::BIGINT",
+    **URLS,
+    **BUCKETS,
     "bit_count(i)": "bit_count(i)",
     "bin(i)": "",
     "to_binary(i)": "bin(i)",

@@ -29,6 +29,7 @@ QUERIES = (
     "SELECT bool_and(v > 5) AS a, bool_or(v > 45) AS b, bool_and(v > 100) FILTER (WHERE v > 1000) AS c FROM t",
     "SELECT string_agg(s, '-' ORDER BY v, s) AS a, array_agg(v ORDER BY v DESC, s) AS b FROM t WHERE s IS NOT NULL",
     "SELECT k, array_agg(v ORDER BY v NULLS FIRST) AS a, string_agg(s, '' ORDER BY s) AS b FROM t GROUP BY k",
+    "SELECT k, list(v ORDER BY v NULLS FIRST)[1] AS a, list(s ORDER BY s)[1:2] AS b FROM t GROUP BY k",
     "SELECT k FROM t GROUP BY k",
     "SELECT k, s FROM t GROUP BY CUBE (k, s)",
     "SELECT k, s, v, count(*) AS n FROM t GROUP BY ROLLUP (k, s, v)",

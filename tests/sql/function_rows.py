@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.sql.bucket_function_rows import BUCKETS
 from tests.sql.nested_function_rows import NESTED
+from tests.sql.number_function_rows import NUMBERS
 from tests.sql.time_function_rows import TIMES
 from tests.sql.url_function_rows import URLS
 
@@ -17,11 +17,7 @@ VALUES: Final[dict[str, str]] = {
     **NESTED,
     **TIMES,
     **URLS,
-    **BUCKETS,
-    "bit_count(i)": "bit_count(i)",
-    "bin(i)": "",
-    "to_binary(i)": "bin(i)",
-    "hex(i)": "",
+    **NUMBERS,
     "chr(n + 96)": "chr((n + 96)::INTEGER)",
     "ascii(s)": "",
     "ord(p)": "ascii(p)",

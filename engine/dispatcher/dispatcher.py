@@ -119,7 +119,7 @@ class Dispatcher(RpcEndpoint):
         self._submissions: dict[JobId, asyncio.Event] = {}
         #: stored jobs that could not be read yet, with the reason
         self._unread: dict[JobId, str] = {}
-        #: those of them that are being cancelled
+        #: unread jobs that are being cancelled
         self._cancelled_unread: set[JobId] = set()
         #: recovered jobs, started by ``start``
         self._recovered: list[TakenJob] = []

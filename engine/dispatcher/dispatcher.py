@@ -32,6 +32,7 @@ from engine.clock import SystemClock
 from engine.closing import close_all_async
 from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import BrokenJobError, JobElsewhereError, StoredEnd, TakenJob
+from engine.dispatcher.job_handles import NoHandleError
 from engine.dispatcher.job_keeper import JobKeeper, pauses_s
 from engine.dispatcher.job_store import JobStore
 from engine.errors import ConfigurationError, EngineError, FencedError, JobNotFoundError, ResourceError
@@ -209,9 +210,7 @@ class Dispatcher(RpcEndpoint):
             if isinstance(found, TakenJob):
                 self._last_order = max(self._last_order, found.stored.handle.order)
             if isinstance(found, StoredEnd):
-                self._keep_ended(found.job)
-                self._on_over(job_id)
-                self.spawn(self._keeper.forget(found.job, found.journal), f"remains of {job_id}")
+                self._end_unread(found)
             elif found is not None and job_id not in self._unread:  # cancelled meanwhile
                 await found.journal.close()
             elif found is not None and job_id in self._cancelled_unread:  # once more where that fails
@@ -222,6 +221,7 @@ class Dispatcher(RpcEndpoint):
                 return True  # known as unread until ``start``
             elif found is not None:
                 self._go_on(found)
+                return True  # known as unread until it runs, or has ended
         self._unread.pop(job_id, None)
         return True
 
@@ -248,10 +248,15 @@ class Dispatcher(RpcEndpoint):
         """End a job that no leader can run any more."""
         ended = await self._keeper.end_broken(error)
         if ended is not None:
+            self._end_unread(ended)
+
+    def _end_unread(self, ended: StoredEnd) -> None:
+        """Hear how a job without a JobMaster has ended; of a client, a read and a failure the first one tells it."""
+        job_id = ended.handle.job_id
+        if self._unread.pop(job_id, None) is not None:
             self._keep_ended(ended.job)
-            self._unread.pop(error.handle.job_id, None)
-            self._on_over(error.handle.job_id)
-            await self._keeper.forget(ended.job, ended.journal)
+            self._on_over(job_id)
+            self.spawn(self._keeper.forget(ended.job, ended.journal), f"remains of {job_id}")
 
     # ---- jobs ----
 
@@ -328,13 +333,12 @@ class Dispatcher(RpcEndpoint):
         if job_id in self._unread:
             self._cancelled_unread.add(job_id)
             try:
-                ended = await self._keeper.end_unread(job_id)
+                self._end_unread(await self._keeper.end_unread(job_id))
+            except NoHandleError:
+                if job_id in self._unread:
+                    raise
             finally:
                 self._cancelled_unread.discard(job_id)
-            self._keep_ended(ended.job)
-            self._unread.pop(job_id, None)
-            self._on_over(job_id)
-            self.spawn(self._keeper.forget(ended.job, ended.journal), f"remains of {job_id}")
         else:
             # One that is being stored is not there yet: it would begin although it was cancelled.
             while (submission := self._submissions.get(job_id)) is not None:

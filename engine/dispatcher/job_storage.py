@@ -42,6 +42,7 @@ from engine.commit.decision import Decision
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord
 from engine.commit.targets import target_named
+from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_files import JobFiles
 from engine.dispatcher.job_handle import (
     BrokenJobError,
@@ -310,31 +311,51 @@ class StoredJobs:
         )
 
     def end_unread(self, job_id: JobId) -> StoredEnd:
-        """Record that a job which cannot be read was cancelled."""
+        """Record that a job which cannot be read was cancelled, unless it has an end; what was decided is published.
+
+        Raises: NoHandleError when it has ended and is removed; ResourceError when what was decided cannot be published.
+        """
         handle, _ = self._handles.existing(job_id)
-        job = bare_end(job_id, handle.name, "CANCELED")
-        record = JobResultRecord(job_id, handle.name, "CANCELED", self._epoch, 0)
-        self.record(JobEnd(record, job.overview, job.outcome, job.details))
-        return StoredEnd(handle, job, self._files.path(job_id, handle.journal))
+        try:
+            job = self._published(handle) or bare_end(job_id, handle.name, "CANCELED")
+        except OSError as error:
+            raise ResourceError(
+                f"job {job_id} is not cancelled: its output was to be published, which cannot be done yet: {error}"
+            ) from error
+        return self._end(handle, self._files.path(job_id, handle.journal), job)
 
     def end_broken(self, error: BrokenJobError) -> StoredEnd:
         """Record the end of a job whose files are damaged: what was decided is published, anything else has failed."""
         handle = error.handle
-        try:
-            decision = self._files.decision(handle)
-        except DamagedJobError:
-            decision = None
-        if decision is not None:
-            publish(decision)
-            job = bare_end(handle.job_id, handle.name, "FINISHED")
-        else:
+        job = self._published(handle)
+        if job is None:
             job = bare_end(handle.job_id, handle.name, "FAILED", failure_info(error))
             # Before clients are told: a job that has failed left nothing behind.
             self._remove_stagings(handle.job_id, error.journal)
-        record = JobResultRecord(handle.job_id, handle.name, job.outcome.status, self._epoch, 0, str(error))
-        with contextlib.suppress(NoHandleError):  # it was removed: then there is nothing to record
-            self.record(JobEnd(record, job.overview, job.outcome, job.details))
-        return StoredEnd(handle, job, error.journal)
+        try:
+            return self._end(handle, error.journal, job, str(error))
+        except NoHandleError:  # it was removed: then there is nothing to record
+            return StoredEnd(handle, job, error.journal)
+
+    def _published(self, handle: JobHandle) -> EndedJob | None:
+        """Publish what was decided on a job without a JobMaster, and return its end; None: nothing can be."""
+        try:
+            decision = self._files.decision(handle)
+        except DamagedJobError:
+            return None
+        if decision is None:
+            return None
+        publish(decision)
+        return bare_end(handle.job_id, handle.name, "FINISHED")
+
+    def _end(self, handle: JobHandle, journal: str, job: EndedJob, reason: str = "") -> StoredEnd:
+        """Record an end unless there is one, and return that one."""
+        record = JobResultRecord(handle.job_id, handle.name, job.outcome.status, self._epoch, 0, reason)
+        self.record(JobEnd(record, job.overview, job.outcome, job.details))
+        handle, _ = self._handles.existing(handle.job_id)
+        if handle.result is not None and handle.result.status != job.outcome.status:
+            job = self._folder.ended_job(handle, handle.result)
+        return StoredEnd(handle, job, journal)
 
     def clean(self, job_id: JobId, journal: str | None = None, *, keeps_end: bool = False) -> None:
         """Remove everything of a job that has ended, the handle before its result; idempotent. Raises OSError.

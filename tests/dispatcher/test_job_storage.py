@@ -1,6 +1,7 @@
 """What leaders store of jobs: found by the next one, refused to the one before, never half."""
 
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -234,6 +235,40 @@ def test_what_was_decided_is_published_though_the_graph_is_lost(world, graph):
     with pytest.raises(BrokenJobError) as raised:
         second.load(graph.job_id)
     assert second.end_broken(raised.value).job.outcome.status == "FINISHED"
+
+
+@pytest.mark.parametrize("is_cancelled_first", [True, False])
+def test_a_job_that_is_lost_and_cancelled_ends_once(world, graph, is_cancelled_first):
+    world.leader().put(graph)
+    next((world.folder / "jobs" / graph.job_id.value).glob("graph-*")).unlink()
+    second = world.leader()
+    with pytest.raises(BrokenJobError) as raised:
+        second.load(graph.job_id)
+    ends = [lambda: second.end_unread(graph.job_id), lambda: second.end_broken(raised.value)]
+    told = [end().job.outcome.status for end in (ends if is_cancelled_first else reversed(ends))]
+    assert told == ["CANCELED" if is_cancelled_first else "FAILED"] * 2
+    assert world.leader().load(graph.job_id).job.outcome.status == told[0]
+
+
+def test_a_cancelled_job_that_cannot_be_read_publishes_what_was_decided(world, graph, monkeypatch):
+    jobs = world.leader()
+    jobs.put(graph)
+    jobs.decide(decision_of(graph, 2))
+    published, second = [], world.leader()
+    monkeypatch.setattr("engine.dispatcher.job_storage.publish", published.append)
+    assert second.end_unread(graph.job_id).job.outcome.status == "FINISHED"
+    assert len(published) == 1
+
+
+def test_a_cancelled_job_whose_decided_output_cannot_be_published_yet_goes_on(world, graph, monkeypatch):
+    jobs = world.leader()
+    jobs.put(graph)
+    jobs.decide(decision_of(graph, 2))
+    second = world.leader()
+    monkeypatch.setattr("engine.dispatcher.job_storage.publish", mock.Mock(side_effect=OSError("slow disk")))
+    with pytest.raises(ResourceError, match=r"is not cancelled: its output was to be published.*slow disk"):
+        second.end_unread(graph.job_id)
+    assert isinstance(second.load(graph.job_id), StoredJob)
 
 
 def test_a_job_of_another_folder_is_kept_and_told(world, graph, tmp_path):

@@ -258,7 +258,9 @@ class Zygote:
             raise BrokenPipeError("it has ended")
         reply: Future[Message] = Future()
         self._replies.append(reply)
-        send_message(self._connection, message, descriptors)
+        # The thread that reads learns how a process ended that takes no request any more, and answers all of them.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            send_message(self._connection, message, descriptors)
         return reply
 
     def _read(self, connection: socket.socket) -> None:

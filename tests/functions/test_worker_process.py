@@ -2,6 +2,7 @@
 
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -247,6 +248,7 @@ def failing_zygote(monkeypatch, before):
     monkeypatch.setattr(worker_process, "python_command", words)
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize(
     ("before", "told"),
     [
@@ -255,8 +257,17 @@ def failing_zygote(monkeypatch, before):
         ("import engine; engine.__version__ = '9.9.9'", "has Drey 9.9.9 (protocol "),
     ],
 )
-def test_a_process_that_cannot_start_workers_says_why_in_the_error_itself(monkeypatch, caplog, before, told):
+def test_a_process_that_cannot_start_workers_says_why_in_the_error_itself(monkeypatch, caplog, before, told, is_late):
     failing_zygote(monkeypatch, before)
+    if is_late:  # the request is sent when nothing reads it
+        send, looking = worker_process.send_message, select.poll()
+
+        def send_late(connection, *parts):
+            looking.register(connection, select.POLLRDHUP)
+            assert looking.poll(20_000)
+            send(connection, *parts)
+
+        monkeypatch.setattr(worker_process, "send_message", send_late)
     with closing(Zygote()) as zygote:
         worker = zygote.fork()
         with pytest.raises(WorkerLostError) as lost:

@@ -124,6 +124,8 @@ _DIFFERS = """## Where dialects differ
 | `CAST(2.0 AS VARCHAR)` of a double | 2 | PostgreSQL | DuckDB, Spark: 2.0 |
 | `x = ANY (NULL)`, of a list | null | PostgreSQL, SQL | DuckDB: false |
 | parts of a TIMESTAMPTZ: `extract`, `date_trunc` | in UTC | | DuckDB, Spark: in the zone of the session |
+| `upper('ß')`, `upper('ﬁ')`, also `initcap` | one sign for each: 'ẞ', 'ﬁ' | DuckDB | Spark, Polars, Python: 'SS', 'FI' |
+| `CAST('-3.5' AS BIGINT)` of a text | an error, null with TRY_CAST | PostgreSQL, Spark | DuckDB: -4 |
 | a number as a date or timestamp | an error | PostgreSQL, DuckDB | Spark: seconds since 1970 |
 | `a ^ b` | power | DuckDB, PostgreSQL | Spark: bits |
 | rows with nulls, `(1, NULL) = (1, NULL)` | null | PostgreSQL, SQL | DuckDB: true |
@@ -144,12 +146,17 @@ def sql_page() -> str:
         parts += [f"| {form} | `{_cell(query)}` |" for form, query in forms.items()]
         parts.append("")
     parts += [_DIFFERS, "## Refused\n\nErrors say what to write:\n\n| | |\n|---|---|"]
-    parts += [f"| `{name}` | {_cell(instead)} |" for name, instead in sorted(REFUSED.items())]
+    parts += [f"| `{name}` | {_cell(_literal(instead))} |" for name, instead in sorted(REFUSED.items())]
     return "\n".join(parts) + "\n"
 
 
 def _code(*names: str) -> str:
     return " ".join(f"`{name}`" for name in names)
+
+
+def _literal(text: str) -> str:
+    """Return a text whose braces are no attributes of Markdown."""
+    return text.replace("{", "&#123;").replace("}", "&#125;")
 
 
 def _cell(text: str) -> str:

@@ -50,7 +50,7 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
     "Texts": (
         ("length len char_length character_length", "length(s)", "characters; of a list its elements"),
         ("upper ucase lower lcase", "upper(s)", ""),
-        ("initcap", "initcap(s)", "each word begins with a capital, as Python's title"),
+        ("initcap", "initcap(s)", "each word begins with a capital, the rest is in lower case"),
         ("substring substr", "substr(s, -2)", "from 1; a negative start counts from the end"),
         ("left right", "left(s, 2)", ""),
         ("trim ltrim rtrim btrim", "trim(s)", "`trim(BOTH 'a' FROM s)`, too"),

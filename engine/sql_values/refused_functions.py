@@ -34,7 +34,6 @@ REFUSED: Final[dict[str, str]] = {
     **dict.fromkeys(("json_object", "json_build_object", "jsonb_build_object"), "write {'a': x, 'b': y}"),
     "hash": "write xxhash64(s) or sha256(s)",
     "try_divide": "write x / nullif(y, 0)",
-    "struct_pack": "write {'a': x, 'b': y}",
     "div": "integers divide to integers with /",
     "substring_index": "write split_part(s, ',', 1)",
     **dict.fromkeys(

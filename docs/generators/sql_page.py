@@ -22,6 +22,7 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
         "EXCLUDE, EXCEPT": "SELECT * EXCLUDE (s) FROM t",
         "REPLACE": "SELECT * REPLACE (k + 1 AS k) FROM t",
         "RENAME": "SELECT * RENAME (k AS key) FROM t",
+        "fields of a struct": "SELECT q.* FROM (SELECT {'a': k, 'b': v} AS q FROM t)",
         "COLUMNS": "SELECT COLUMNS('^[kv]') FROM t",
         "a name within the same SELECT": "SELECT k + 1 AS a, a * 2 AS b FROM t WHERE a > 2",
         "DISTINCT ON": "SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v",
@@ -116,6 +117,7 @@ _DIFFERS = """## Where dialects differ
 | `substr(s, -2)` | the last two | DuckDB, Spark | PostgreSQL: from before the text |
 | `regexp_extract(s, pattern)` | the whole match, "" where there is none | DuckDB | Spark: the first group |
 | `regexp_replace(s, p, r)` | the first match | PostgreSQL, DuckDB | Spark: all |
+| `split_part(s, '', 1)` | the whole text | PostgreSQL, Spark | DuckDB: its first character |
 | `count_if` of no rows | 0 | Spark | DuckDB: null |
 | `mode` of several | the least | | DuckDB: the first one |
 | `list_distinct([1, NULL])` | with the null | Spark, Polars | DuckDB: without it |
@@ -124,7 +126,7 @@ _DIFFERS = """## Where dialects differ
 | `CAST(2.0 AS VARCHAR)` of a double | 2 | PostgreSQL | DuckDB, Spark: 2.0 |
 | `x = ANY (NULL)`, of a list | null | PostgreSQL, SQL | DuckDB: false |
 | parts of a TIMESTAMPTZ: `extract`, `date_trunc` | in UTC | | DuckDB, Spark: in the zone of the session |
-| `upper('ß')`, `upper('ﬁ')`, also `initcap` | one sign for each: 'ẞ', 'ﬁ' | DuckDB | Spark, Polars, Python: 'SS', 'FI' |
+| `upper('ß')`, `upper('ﬁ')`, also `initcap` | one sign each: 'ẞ', 'ﬁ' | DuckDB | Spark, Polars, Python: 'SS', 'FI' |
 | `CAST('-3.5' AS BIGINT)` of a text | an error, null with TRY_CAST | PostgreSQL, Spark | DuckDB: -4 |
 | a number as a date or timestamp | an error | PostgreSQL, DuckDB | Spark: seconds since 1970 |
 | `a ^ b` | power | DuckDB, PostgreSQL | Spark: bits |

@@ -304,6 +304,8 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
     def split_part(self, separator: str, n: int) -> ExprT:
         """Return the n-th part between separators, from 1, negative from the end; "" where there is none.
 
+        An empty separator parts nothing: the whole text is part 1 and part -1.
+
         >>> values(col("x").str.split_part("/", 2), x=["a/b/c", "a"])
         ['b', '']
         """

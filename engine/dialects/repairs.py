@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from engine.dialects.compared_rows import ROWS_OF_DUCKDB
 from engine.dialects.shared_forms import (
-    LISTS_OF_DUCKDB,
+    FUNCTIONS_OF_DUCKDB,
     PATTERNS,
     Repair,
     before_the_text,
@@ -451,7 +451,7 @@ _DUCKDB: Final[dict[type[exp.Expr], Repair]] = {
     exp.Substring: in_either_way,
 }
 REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
-    "duckdb": {**_DUCKDB, **LISTS_OF_DUCKDB, **ROWS_OF_DUCKDB, **PATTERNS},
+    "duckdb": {**_DUCKDB, **FUNCTIONS_OF_DUCKDB, **ROWS_OF_DUCKDB, **PATTERNS},
     "postgres": _POSTGRES,
     "spark": _SPARK,
     "snowflake": {

@@ -246,8 +246,19 @@ def _with_nulls_last(node: exp.Expr) -> exp.Expr:
     return call("list_sort", node.this, order or exp.Literal.string("ASC"), nulls or exp.Literal.string("NULLS LAST"))
 
 
-#: functions of lists that treat nulls otherwise in DuckDB
-LISTS_OF_DUCKDB: Final[dict[type[exp.Expr], Repair]] = {
+def _parts_of_duckdb(node: exp.Expr) -> exp.Expr:
+    """Return a part of a text, which an empty separator parts into its characters."""
+    text, separator, place = node.this, node.args["delimiter"], node.args["part_index"]
+    if isinstance(separator, exp.Literal) and separator.name:
+        return node
+    is_empty = exp.EQ(this=separator.copy(), expression=exp.Literal.string(""))
+    character = exp.Substring(this=text.copy(), start=place.copy(), length=number(1))
+    return exp.Case(ifs=[exp.If(this=is_empty, true=character)], default=node)
+
+
+#: functions with another answer in DuckDB for nulls and empty texts
+FUNCTIONS_OF_DUCKDB: Final[dict[type[exp.Expr], Repair]] = {
     exp.ArrayDistinct: lambda node: call("array_compact", call("list_distinct", node.this)),
     exp.SortArray: _with_nulls_last,
+    exp.SplitPart: _parts_of_duckdb,
 }

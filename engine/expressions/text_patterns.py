@@ -190,13 +190,18 @@ def bind_split(operands: Sequence[Operand], options: Options) -> Binding:
 
 
 def bind_split_part(operands: Sequence[Operand], options: Options) -> Binding:
-    """Bind the n-th part between separators, from 1 or, negative, from the end; empty where there is none."""
-    separator = _separator(operands, "split_part")
+    """Bind the n-th part between separators, from 1 or, negative, from the end; empty where there is none.
+
+    An empty separator parts nothing: the whole text is the first part and the last one.
+    """
+    separator: str = constant_text(operands, 1, "the separator of split_part")
     number = int(options.get("n") or 0)
     if number == 0:
         raise NoMatchError("split_part counts from 1, or from -1 backward")
 
     def part(texts: pa.Array) -> pa.Array:
+        if not separator:
+            return texts if abs(number) == 1 else pc.if_else(pc.is_null(texts), texts, scalar_of("", texts.type))
         parts = pc.split_pattern(texts, pattern=separator)
         found = element_at(parts, number - 1 if number > 0 else number)
         return pc.if_else(pc.is_null(texts), found, pc.coalesce(found, scalar_of("", texts.type)))

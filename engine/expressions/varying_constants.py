@@ -95,7 +95,7 @@ class _Function:
             try:
                 return self._bound(tuple("a" if is_text else number for is_text in are_texts)).type
             except SchemaError as error:
-                reason = reason or str(error)
+                reason = reason or _reason(error)
         raise NoMatchError(f"no column can be a constant of it ({reason})")
 
     def of_columns(self, columns: Sequence[pa.Array], result: pa.DataType) -> pa.Array:
@@ -125,9 +125,15 @@ class _Function:
         try:
             operand = self._bound(value)
         except SchemaError as error:
-            raise pa.ArrowInvalid(str(error)) from None
+            raise pa.ArrowInvalid(_reason(error)) from None
         found = as_array(operand.evaluate(pa.RecordBatch.from_arrays(fixed, schema=self._schema)), length)
         return found if found.type == result else pc.cast(found, result)
+
+
+def _reason(error: SchemaError) -> str:
+    """Return why a function cannot be bound, without its operands, whose names are of this module."""
+    cause = error.__context__
+    return str(cause if isinstance(cause, NoMatchError | pa.ArrowException) else error)
 
 
 def _distinct(columns: Sequence[pa.Array]) -> tuple[list[Values], pa.Array]:

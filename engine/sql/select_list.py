@@ -1,6 +1,6 @@
 """The list of a SELECT, its stars taken apart: one column after the other.
 
-    SELECT k, * EXCLUDE (v) REPLACE (k + 1 AS k), COLUMNS('^s'), v * 2 AS w
+    SELECT k, * EXCLUDE (v) REPLACE (k + 1 AS k), COLUMNS('^s'), s.*, v * 2 AS w
 
 Held by: tests/sql/test_select_items.py
 """
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
+import pyarrow as pa
 from sqlglot import exp
 
 from engine.dialects.parser import did_you_mean, sentence, written
@@ -38,21 +40,15 @@ def expanded(select: exp.Select, frame: Frame) -> Iterator[Item]:
             yield from _starred(frame, inner, list(frame.scope.columns))
         elif isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             table = frame.scope.table(inner.table)
-            if table is None:
-                known = [one.name for one in frame.scope.tables]
-                said = f"no table {inner.table}{did_you_mean(inner.table, known)}"
-                raise PlanError(sentence(inner, said, text))
-            yield from _starred(frame, inner.this, list(table.columns))
+            yield from _starred(frame, inner.this, table.columns if table is not None else _fields(frame, inner))
         elif isinstance(inner, exp.Anonymous) and inner.name.lower() == "columns":
             if inner is not node:
                 raise NotYetSupportedError(sentence(inner, "COLUMNS(...) AS a name; write * RENAME (...)", text))
             yield from _matching(frame, inner)
         elif isinstance(node, exp.Alias):
             yield Item(node.alias, node.this, has_alias=True)
-        elif isinstance(node, exp.Column):
+        elif isinstance(node, exp.Column | exp.Dot):
             yield Item(node.name, node)
-        elif isinstance(node, exp.Dot):
-            yield Item(node.expression.name, node)
         else:
             yield Item(written(node, text), node)
 
@@ -60,10 +56,11 @@ def expanded(select: exp.Select, frame: Frame) -> Iterator[Item]:
 def _starred(frame: Frame, star: exp.Star, columns: Sequence[Named]) -> Iterator[Item]:
     if not frame.scope.tables:
         raise PlanError(sentence(star, "* without FROM", frame.session.text))
-    left_out = _named(frame, star.args.get("except_") or (), columns)
+    excluded = [one.name for one in star.args.get("except_") or ()]
     replaced = {one.alias.lower(): one.this for one in star.args.get("replace") or ()}
     renamed = {one.this.name.lower(): one.alias for one in star.args.get("rename") or ()}
-    _check_names(frame, star, (*replaced, *renamed), columns)
+    _check_names(frame, star, (*excluded, *replaced, *renamed), columns)
+    left_out = {one.lower() for one in excluded}
     for one in columns:
         lower = one.name.lower()
         if lower in left_out:
@@ -75,10 +72,14 @@ def _starred(frame: Frame, star: exp.Star, columns: Sequence[Named]) -> Iterator
             yield Item(name, None, one.column)
 
 
-def _named(frame: Frame, nodes: Sequence[exp.Expr], columns: Sequence[Named]) -> set[str]:
-    for node in nodes:
-        _check_names(frame, node, (node.name,), columns)
-    return {node.name.lower() for node in nodes}
+def _fields(frame: Frame, star: exp.Column) -> list[Named]:
+    """Return the fields of a struct as columns. Raises: PlanError where a name is that of no table and no struct."""
+    found = frame.column([star.args[part] for part in ("db", "table") if star.args.get(part)])
+    value = reduce(lambda whole, part: whole.field(part.name), found[1], found[0]) if found is not None else None
+    if value is None or not pa.types.is_struct(kind := frame.binder.type_of(value)):
+        said = f"no table {star.table}{did_you_mean(star.table, [one.name for one in frame.scope.tables])}"
+        raise PlanError(sentence(star, said, frame.session.text))
+    return [Named(field.name, frame.with_column(value.field(field.name), "field")) for field in kind]
 
 
 def _check_names(frame: Frame, node: exp.Expr, names: Sequence[str], columns: Sequence[Named]) -> None:

@@ -62,7 +62,7 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
         ("reverse repeat space", "repeat(s, 2)", ""),
         ("contains starts_with startswith prefix ends_with endswith suffix", "contains(s, 'b')", ""),
         ("strpos instr position locate charindex", "strpos(s, 'b')", "from 1, 0 where it is not"),
-        ("split_part", "split_part(s, ',', 2)", "from 1"),
+        ("split_part", "split_part(s, ',', 2)", "from 1; an empty separator parts nothing"),
         ("string_split str_split split string_to_array", "string_split(s, ',')", "a list"),
         ("string_split_regex str_split_regex regexp_split_to_array", "string_split_regex(s, '[, ]')", "a list"),
         ("regexp_matches regexp_like rlike", "regexp_matches(s, 'l+')", "`s ~ 'l+'`, `s RLIKE 'l+'`, too"),

@@ -85,3 +85,17 @@ def test_constants_of_other_types_are_refused_when_it_is_planned() -> None:
 
 def test_it_is_shown_as_it_was_written() -> None:
     assert expression_text(col("s").str.like(col("p")).expression) == "like(s, p)"
+
+
+def test_an_empty_separator_parts_nothing() -> None:
+    batch = pa.record_batch({"s": ["ab", "a.b", "ab", None], "p": ["", ".", "", ""], "n": [1, 2, 2, -1]})
+    found = evaluate(col("s").call("str_split_part", col("p"), n=col("n")).expression, batch)
+    assert found.to_pylist() == ["ab", "b", "", None]
+
+
+def test_an_error_names_no_columns_of_its_own() -> None:
+    batch = pa.record_batch({"s": ["a", "b"], "p": [",", ""]})
+    with pytest.raises(
+        DataError, match=r"^split\(s, p\): the separator of split must not be empty; in a row with s='b'"
+    ):
+        evaluate(col("s").str.split(col("p")).expression, batch)

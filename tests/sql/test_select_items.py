@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
-from engine import Environment
+from engine import Environment, PlanError
 
 NAMED = {
     "SELECT SUM(T.v), k, x AS y FROM t": ["sum(t.v)", "p1", "p2"],
@@ -29,3 +30,19 @@ def test_fields_of_structs_are_no_columns_of_their_table() -> None:
         assert env.sql("SELECT d, a FROM rows").to_arrow() == data.select(["d", "a"])
         assert env.sql("SELECT * FROM rows WHERE a = 6").to_arrow() == data
         assert env.sql("SELECT a, l FROM rows WHERE d = 5").to_arrow() == data.select(["a", "l"])
+
+
+def test_a_star_behind_a_struct_is_its_fields() -> None:
+    data = pa.table({"k": [1, 2], "s": [{"a": 1, "b": {"c": "x"}}, {"a": 2, "b": None}]})
+    with Environment() as env:
+        env.register("rows", env.from_arrow(data))
+        assert env.sql("SELECT s.*, k FROM rows").columns == ["a", "b", "k"]
+        assert env.sql("SELECT rows.s.* EXCLUDE (b) RENAME (a AS z) FROM rows ORDER BY z").to_dicts() == [
+            {"z": 1},
+            {"z": 2},
+        ]
+        assert env.sql("SELECT s.* REPLACE (s.a * 10 AS a) FROM rows WHERE k = 2").to_dicts() == [{"a": 20, "b": None}]
+        with pytest.raises(PlanError, match=r"line 1, column 8: no table k"):
+            env.sql("SELECT k.* FROM rows")
+        with pytest.raises(PlanError, match=r"column s is in several tables"):
+            env.sql("SELECT s.* FROM rows, rows AS others")

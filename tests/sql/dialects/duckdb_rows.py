@@ -116,6 +116,8 @@ concat_ws('-', s, t)
 s || t
 split_part(s, ',', 2)
 split_part(s, ',', -1)
+split_part(s, '', 1)
+split_part(s, '', -1)
 string_split(s, ',')
 str_split(s, ',')
 ascii(t)

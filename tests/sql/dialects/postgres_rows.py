@@ -93,6 +93,8 @@ s || t
 s || n
 split_part(s, ',', 2)
 split_part(s, ',', -1)
+split_part(s, '', 1)
+split_part(s, '', -1)
 string_to_array(s, ',')
 array_to_string(w, '+')
 ascii(t)

@@ -123,6 +123,7 @@ s || t
 split(s, ',')
 split(s, ',', 2)
 split_part(s, ',', 2)
+split_part(s, '', 1)
 ascii(t)
 char(65)
 chr(65)

@@ -327,7 +327,7 @@ class SimExecutor(RpcEndpoint):
 
     async def report(self, task, report):
         self.reports[report.attempt] = report
-        while self.location(report.attempt):
+        while self.location(report.attempt) and (task.is_over or not task.is_cancelled):
             try:
                 await self.ask(task.address, UpdateTaskStates((report,)))
                 return

@@ -33,6 +33,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from engine.errors import SpillError
 from engine.functions.batch_formats import (
     column_from_format,
     column_to_format,
@@ -273,6 +274,9 @@ class FunctionBody:
         except (FunctionStopped, UserFunctionError):
             raise
         except BaseException as error:
+            full = getattr(source, "error", None)
+            if isinstance(full, SpillError):  # of a disk: it is nothing to the function
+                raise full from None
             raise self._place.error_at(error, source.place) from error
 
     def _unwind(self, source: RowReader | _Source) -> None:

@@ -14,17 +14,26 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.errors import DataError, JobExecutionError, MemoryBudgetError
+from engine.errors import (
+    DataError,
+    DiskFullError,
+    JobExecutionError,
+    MachineLimitError,
+    MemoryBudgetError,
+    SpillError,
+)
 from engine.functions.row import RowsAt, missing_name
 from engine.graph.operator_descriptor import PythonOperator
 from engine.records.value_check import MisfitError
 from engine.records.value_writer import described
 
 _ROW_TEXT_MAX = 300
+#: errors of what surrounds a function, by name: another machine may not meet them
+MACHINE_ERRORS: Final = {each.__name__: each for each in (MachineLimitError, DiskFullError, SpillError)}
 #: folder of the engine: errors raised there about a function's input are not in the user's code
 _OWN_FOLDER = str(Path(__file__).parent.parent)
 #: iterators that give rows to functions; they are not lists

@@ -31,9 +31,10 @@ import pyarrow as pa
 
 from engine.config.options import PROCESS_SIZE
 from engine.config.sizes import format_size
-from engine.errors import JobCancelledError, MachineLimitError
+from engine.errors import JobCancelledError
 from engine.functions.failed_row import FAILED_ROWS, unpacked_row
 from engine.functions.function_error import (
+    MACHINE_ERRORS,
     UserFunctionError,
     WorkerKilledError,
     WorkerMemoryError,
@@ -348,8 +349,8 @@ class WorkerSession:
                 self.busy_us = busy_us
             case FunctionFailed():
                 self._is_healthy = False
-                if message.type_name == MachineLimitError.__name__:
-                    raise MachineLimitError(message.message)
+                if message.is_of_machine:
+                    raise MACHINE_ERRORS[message.type_name](message.message)
                 fields = (message.type_name, message.message, message.function_name, message.file, message.line)
                 failure = UserFunctionError(*fields, message.row, message.details)
                 failure.failed_row = unpacked_row(message.failed_row)

@@ -6,18 +6,22 @@
 
 What reads the groups of the stream is GroupedRows (row_reader.pyx). In a group left rows come before right ones. A
 function that reads right rows first makes the left ones wait: they are kept, in memory up to KEPT_BYTES_MAX and in a
-file without a name beyond, and read from there. Its bytes are asked of a ``Room``, an extent at a time.
+file without a name beyond, and read from there. Its bytes are asked of a ``Room``, an extent at a time. A disk that is
+full, or fails, is no error of the function, whatever it does with what its rows raise.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Final, Protocol
 
 import pyarrow as pa
 
+from engine.errors import DiskFullError, SpillError
 from engine.functions.row import Row, View, taken_rows
 from engine.functions.row_reader import GroupedRows
 
@@ -31,6 +35,7 @@ LEFT, RIGHT = 0, 1
 KEPT_BYTES_MAX = 8 << 20
 #: bytes asked of a room at least
 _EXTENT_BYTES = 1 << 20
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Room(Protocol):
@@ -63,13 +68,29 @@ class KeptBatches:
         if self._size_bytes <= KEPT_BYTES_MAX:
             self._batches.append(batch)
             return
-        if self._writer is None:
-            if self._folder:
-                Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
-            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by close()
-            self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
         self._reserve(self._size_bytes - KEPT_BYTES_MAX)
-        self._writer.write_batch(batch)
+        with self._at_disk():
+            if self._writer is None:
+                if self._folder:
+                    Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by close()
+                self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
+            self._writer.write_batch(batch)
+
+    @contextlib.contextmanager
+    def _at_disk(self) -> Iterator[None]:
+        """Raise errors of the disk as the engine's. Raises: DiskFullError, SpillError."""
+        try:
+            yield
+        except OSError as error:
+            folder = self._folder or tempfile.gettempdir()
+            text = (
+                "rows that a function has not read yet, because it read the other side of their pair first, cannot be "
+                f"kept in {folder}: {error.strerror or error}"
+            )
+            if error.errno in _FULL:
+                raise DiskFullError(f"{text}; free some space or add a directory to io.tmp.dirs") from error
+            raise SpillError(f"{text}; check the directories of io.tmp.dirs") from error
 
     def _reserve(self, size_bytes: int) -> None:
         """Make the room for the file at least that large."""
@@ -84,15 +105,23 @@ class KeptBatches:
             yield self._batches.pop(0)
         if self._writer is None or self._file is None:
             return
-        self._writer.close()
-        self._file.seek(0)
-        yield from pa.ipc.open_stream(pa.PythonFile(self._file, "r"))
+        with self._at_disk():
+            self._writer.close()
+            self._file.seek(0)
+            reader = pa.ipc.open_stream(pa.PythonFile(self._file, "r"))
+        while True:
+            with self._at_disk():
+                batch = next(reader, None)
+            if batch is None:
+                return
+            yield batch
 
     def close(self) -> None:
         """Give memory and file back."""
         self._batches.clear()
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # of what was not written yet, for want of room
+                self._file.close()
             self._file = None
         if self._room is not None and self._reserved_bytes:
             self._room.give_back(self._reserved_bytes)

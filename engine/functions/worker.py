@@ -29,6 +29,7 @@ import cloudpickle
 import msgspec
 import pyarrow as pa
 
+from engine.errors import SpillError
 from engine.functions.failed_row import packed_row
 from engine.functions.function_body import FunctionBody
 from engine.functions.function_error import FunctionPlace, FunctionStopped, UserFunctionError
@@ -196,10 +197,11 @@ def serve(
             raise
         except BaseException as error:
             failure = FunctionPlace(message.operator).error(error)
-            if (limit := machine_limit(error)) is not None:  # of what surrounds the function
+            limit = error if isinstance(error, SpillError) else machine_limit(error)
+            if limit is not None:  # of what surrounds the function
                 failure.type_name, failure.message = type(limit).__name__, str(limit)
             fields = (failure.type_name, failure.message, failure.function_name, failure.file, failure.line, "")
-            send_message(connection, FunctionFailed(*fields, failure.details))
+            send_message(connection, FunctionFailed(*fields, failure.details, is_of_machine=limit is not None))
             return
 
 

@@ -156,6 +156,8 @@ class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):
     failed_row: bytes = b""
     #: position of the row in the current batch; -1: none
     position: int = -1
+    #: True if it is one of MACHINE_ERRORS
+    is_of_machine: bool = False
 
 
 class ForkWorker(msgspec.Struct, frozen=True, tag="fork"):

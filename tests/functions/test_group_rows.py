@@ -2,10 +2,12 @@
 
 import itertools
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from engine.errors import DiskFullError, SpillError
 from engine.functions import group_rows
 from engine.functions.group_rows import (
     GROUP_START,
@@ -106,3 +108,21 @@ def test_pairs_of_groups_may_be_read_in_any_order(read, kept_bytes, monkeypatch)
             assert list(read(left, right)) == expected
         assert not pairs.next_group()
         pairs.close()
+
+
+@pytest.mark.parametrize("row_count", [1, 20_000])  # one row is written when it is read again
+def test_a_disk_that_is_full_is_an_error_of_the_disk(row_count, monkeypatch):
+    monkeypatch.setattr(group_rows, "KEPT_BYTES_MAX", 0)
+    monkeypatch.setattr(group_rows.tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
+    kept = group_rows.KeptBatches(None, None)
+    with pytest.raises(DiskFullError, match=r"cannot be kept in /.*: No space left on device; free some space"):
+        kept.add(pa.record_batch({"n": range(row_count)}))
+        list(kept.read())
+    kept.close()
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_of_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(group_rows, "KEPT_BYTES_MAX", 0)
+    (tmp_path / "file").touch()
+    with pytest.raises(SpillError, match=r"Not a directory; check the directories of io.tmp.dirs"):
+        group_rows.KeptBatches(str(tmp_path / "file" / "folder"), None).add(pa.record_batch({"n": [1]}))

@@ -1,6 +1,7 @@
 """A limit of a process's disk: whatever a job writes there, it fails with one error, and another job goes on."""
 
 import concurrent.futures
+import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -98,6 +99,41 @@ def test_groups_that_a_function_keeps_are_counted(kind, limit, tmp_path):
             assert "right_first keeps rows that it has not read yet" in text, text
         for each in limits_of(env):
             assert each.used_bytes == 0, each.job_bytes()
+
+
+def right_first_whatever_happens(left, right):
+    try:
+        return right_first(left, right)
+    except Exception:
+        return [(0,)]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 4 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=False).returncode:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.parametrize("kind", ["process", "thread"])
+@pytest.mark.parametrize("function", [right_first, right_first_whatever_happens])
+def test_a_disk_that_is_full_is_no_error_of_the_function_that_keeps_groups(kind, function, small_disk):
+    left = pa.table({"k": [1] * 24_000, "text": ["x" * 1024] * 24_000})
+    right = pa.table({"k": [1], "n": [5]})
+    config = {
+        "parallelism.default": 1, "taskmanager.memory.process.size": "1gb", "io.tmp.dirs": str(small_disk),
+        "python.execution-mode": kind,
+    }  # fmt: skip
+    with Environment(config=config) as env:
+        with pytest.raises(JobExecutionError) as caught:
+            env.from_arrow(left).co_group(env.from_arrow(right), "k", function, TOTAL).collect()
+        text = str(caught.value)
+        assert "DiskFullError" in text and "No space left on device; free some space" in text, text
+        assert f"cannot be kept in {small_disk}" in text, text
 
 
 @pytest.mark.parametrize("job", [ordered, grouped, widened])

@@ -199,6 +199,8 @@ class Dispatcher(RpcEndpoint):
         except BrokenJobError as error:
             return self._give_up(error)
         except Exception as error:  # whatever is wrong with one job is nothing to the others
+            if job_id not in self._unread:
+                return True  # it has ended meanwhile: its files are gone
             is_late = asyncio.get_running_loop().time() >= self._elsewhere_until_s
             if isinstance(error, JobElsewhereError) and is_late:
                 return self._give_up(BrokenJobError(error.handle, error.journal, error.reason))

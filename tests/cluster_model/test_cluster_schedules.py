@@ -27,6 +27,7 @@ FOUND = {
     ("late", 64): "a TaskExecutor that died before it offered a slot left its job to wait for ever",
     ("rough", 20158): "a job was read at last while it was cancelled as one that cannot be read, and ran",
     ("rough", 20343): "the same",
+    ("rough", 31228): "a job that had been cancelled was gone while it was read, and the Dispatcher ended",
     ("disks", 30236): "a cancelled task of the model reported to a JobMaster that was gone, and kept its slot",
     ("rough", 20467): "a job that was cancelled while it could not be read ended once more, as one that is lost",
 }

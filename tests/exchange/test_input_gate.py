@@ -140,6 +140,18 @@ def test_requests_back_off_from_100_ms_doubling_to_10_s_and_then_give_up(world: 
     gate.close()
 
 
+def test_a_reader_without_a_time_limit_asks_again_until_it_gives_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FIRST_BACKOFF_MS", "LAST_BACKOFF_MS"):
+        monkeypatch.setattr(input_channel, name, 1)
+    gate = world.gate([partition_id()])
+    reader = world.run(gate.next)
+    reader.join(10)
+    gate.close()
+    assert isinstance(world.failures.pop(), PartitionNotFoundError)
+
+
 def test_a_closed_gate_waits_for_no_registration_any_more(world: World) -> None:
     gate = world.gate([partition_id()])
     assert gate.poll(0) is NOTHING_YET

@@ -16,6 +16,7 @@ from engine.exchange.block_index import BlockEntry
 from engine.exchange.buffer_pool import BufferKind, unpooled_buffer
 from engine.exchange.partition_file import PartitionFile, partition_identity
 from engine.exchange.partition_folders import PartitionFolders
+from engine.iomanager.disk_limit import DiskLimit
 from tests.exchange.world import partition_id
 
 IDENTITY = partition_identity(partition_id())
@@ -252,6 +253,13 @@ def test_folders_are_refused_when_there_are_none_or_none_has_room(tmp_path: Path
         PartitionFolders([])
     with pytest.raises(DiskFullError):
         PartitionFolders([tmp_path]).partition_path("p", 1 << 60)
+
+
+def test_a_folder_with_just_the_room_that_is_needed_is_taken(tmp_path: Path) -> None:
+    folders = PartitionFolders([tmp_path], limits=[DiskLimit(tmp_path, 1000)])
+    assert folders.partition_path("p", 1000) == tmp_path / "p"
+    with pytest.raises(DiskFullError):
+        folders.partition_path("p", 1001)
 
 
 def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
     integers     widen to int64; overflow is an error; // and % floor; division by zero is an error
     /            float64, by IEEE (x / 0 is inf or nan)
     floats       float32 with float32 stays, else float64; // and % floor as Python's do
-    decimals     exact, within 38 digits (decimal_widths.py); / gives float64, there is no //, % floors
+    decimals     exact, within 38 digits (decimal_widths.py); / gives float64, // and % floor
     times        timestamp - timestamp = duration, timestamp + duration = timestamp, as Arrow has them;
                  what moves on the calendar is bound before (calendar_functions.py)
     strings      + joins them
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, as_array
 from engine.expressions.common_type import common_type, is_number
-from engine.expressions.decimal_arithmetic import bind_decimals, bind_remainder
+from engine.expressions.decimal_arithmetic import bind_decimals, bind_quotient, bind_remainder
 from engine.expressions.decimal_widths import decimal_of
 from engine.expressions.float_division import floor_quotients
 from engine.records.arrow_functions import pc
@@ -118,7 +118,7 @@ def _flooring(
     whole: Callable[..., Datum],
     integers: Callable[..., Datum],
     floats: Callable[..., Datum],
-    of_decimals: Callable[[pa.DataType, pa.DataType], Binding] | None = None,
+    of_decimals: Callable[[pa.DataType, pa.DataType], Binding],
 ) -> Callable[[Sequence[Operand], Options], Binding]:
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         left, right = operands
@@ -127,10 +127,8 @@ def _flooring(
         if left.type == right.type == pa.uint64():
             return Binding(whole, (left.type, right.type), can_raise=True)
         types = _number_types(left, right)
-        if pa.types.is_decimal(types[0]) and of_decimals is not None:
-            return of_decimals(*types)
         if pa.types.is_decimal(types[0]):
-            raise NoMatchError("for decimals there is / (float64); cast to pa.int64() or pa.float64() first")
+            return of_decimals(*types)
         is_integer = pa.types.is_integer(types[0])
         return Binding(integers if is_integer else floats, types, can_raise=is_integer)
 
@@ -140,7 +138,7 @@ def _flooring(
 bind_add = _checked(pc.add_checked)
 bind_subtract = _checked(pc.subtract_checked)
 bind_multiply = _checked(pc.multiply_checked)
-bind_floor_divide = _flooring(pc.divide_checked, floor_divide_integers, _floor_divide_floats)
+bind_floor_divide = _flooring(pc.divide_checked, floor_divide_integers, _floor_divide_floats, bind_quotient)
 bind_modulo = _flooring(_unsigned_remainder, _modulo_integers, pc.modulo, bind_remainder)
 
 

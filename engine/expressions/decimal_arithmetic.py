@@ -1,4 +1,4 @@
-"""Sums, products and remainders of decimals: exact, in as many digits as ``decimal_widths`` gives them.
+"""Sums, products, whole quotients and remainders of decimals: exact, in as many digits as ``decimal_widths`` gives.
 
     both sides as decimals ──► Arrow's kernel                     where it holds every result
                           └──► the same in 256 bits ──► 38 digits  where it does not: a value that has more is an error
@@ -18,13 +18,14 @@ from typing import Final
 import pyarrow as pa
 
 from engine.expressions.binding import Binding, Datum, as_array, cast_decimals, unfit_decimal
-from engine.expressions.decimal_kernels import remainders
+from engine.expressions.decimal_kernels import quotients, remainders
 from engine.expressions.decimal_widths import (
     WIDE_DIGITS_MAX,
     decimal_type,
     exact_product,
     exact_sum,
     product_type,
+    quotient_type,
     remainder_type,
     sum_type,
 )
@@ -96,17 +97,27 @@ def _most_digits(values: Datum) -> int:
 
 def bind_remainder(left: pa.DataType, right: pa.DataType) -> Binding:
     """Bind the floored remainder of decimals."""
-    result = remainder_type(left, right)
-    aligned = pa.decimal256(WIDE_DIGITS_MAX, result.scale)
+    return _bind_division(remainders, remainder_type(left, right), left, right)
 
-    def remainder(one: Datum, other: Datum) -> Datum:
+
+def bind_quotient(left: pa.DataType, right: pa.DataType) -> Binding:
+    """Bind the floored quotient of decimals."""
+    return _bind_division(quotients, quotient_type(left, right), left, right)
+
+
+def _bind_division(
+    divided: Callable[[pa.Array, pa.Array], pa.Array], result: pa.DataType, left: pa.DataType, right: pa.DataType
+) -> Binding:
+    aligned = pa.decimal256(WIDE_DIGITS_MAX, max(left.scale, right.scale))
+
+    def divide(one: Datum, other: Datum) -> Datum:
         is_scalar = isinstance(one, pa.Scalar) and isinstance(other, pa.Scalar)
         count = 1 if is_scalar else max(len(each) for each in (one, other) if not isinstance(each, pa.Scalar))
-        found = remainders(*(pc.cast(as_array(each, count), aligned) for each in (one, other)))
+        found = divided(*(pc.cast(as_array(each, count), aligned) for each in (one, other)))
         fitting = cast_decimals(found, result)
         return fitting[0] if is_scalar else fitting
 
-    return Binding(remainder, _own_types(left, right), can_raise=True)
+    return Binding(divide, _own_types(left, right), can_raise=True)
 
 
 def _own_types(*types: pa.DataType) -> tuple[pa.DataType, ...]:

@@ -4,6 +4,7 @@
     a + b, a - b           before the point one more than the wider, behind it as the longer      kept within 38
     a * b                  precisions and one more, scales together                               kept within 38
     a % b                  before the point as b, behind it as the longer                         kept within 38
+    a // b                 before the point one more than a, and as b behind it; none behind it
     round(a, d)            before the point one more, behind it d, or 0
     floor(a), ceil(a)      before the point one more, none behind it
     a / b                  float64
@@ -88,6 +89,11 @@ def remainder_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """Return the type of floored remainders, which are nearer to 0 than the divisor."""
     scale = max(left.scale, right.scale)
     return _within(right.precision - right.scale + scale, scale, digits_max(left, right))
+
+
+def quotient_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of floored quotients, which are whole numbers."""
+    return _within(max(1, left.precision - left.scale + 1) + right.scale, 0, digits_max(left, right))
 
 
 def rounded_type(data_type: pa.DataType, digits: int) -> pa.DataType:

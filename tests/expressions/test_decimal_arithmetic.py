@@ -1,6 +1,7 @@
 """Decimals are reckoned with exactly, against Python's: in 38 digits, or an error that shows what has more."""
 
 import decimal
+import operator
 from decimal import Decimal
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from engine import DataError, coalesce, col, greatest, when
-from engine.expressions.decimal_kernels import remainders
+from engine.expressions.decimal_kernels import quotients, remainders
 from engine.expressions.evaluate import compile_expression
 from engine.expressions.infer import infer_type
 from tests.expressions.function_oracle import compute, values
@@ -37,6 +38,8 @@ def expected_type(name, left, right):
     (p1, s1), (p2, s2) = left, right
     if name == "%":
         precision, scale = p2 - s2 + max(s1, s2), max(s1, s2)
+    elif name == "//":
+        precision, scale = p1 - s1 + s2 + 1, 0
     elif name == "*":
         precision, scale = p1 + p2 + 1, s1 + s2
         if precision > 38:
@@ -46,10 +49,19 @@ def expected_type(name, left, right):
     return min(precision, 38), scale
 
 
-def floored_remainder(one, other):
+def aligned(one, other):
     scale = -min(one.as_tuple().exponent, other.as_tuple().exponent)
-    left, right = (int(EXACT.scaleb(each, scale)) for each in (one, other))
+    return *(int(EXACT.scaleb(each, scale)) for each in (one, other)), scale
+
+
+def floored_remainder(one, other):
+    left, right, scale = aligned(one, other)
     return EXACT.scaleb(Decimal(left % right), -scale)
+
+
+def floored_quotient(one, other):
+    left, right, _ = aligned(one, other)
+    return Decimal(left // right)
 
 
 OPERATORS = {
@@ -57,6 +69,7 @@ OPERATORS = {
     "-": (lambda one, other: one - other, EXACT.subtract),
     "*": (lambda one, other: one * other, EXACT.multiply),
     "%": (lambda one, other: one % other, floored_remainder),
+    "//": (lambda one, other: one // other, floored_quotient),
 }
 
 
@@ -70,7 +83,7 @@ def test_results_are_exact_or_an_error_that_shows_them(name, data, left, right):
         one, other = (EXACT.scaleb(Decimal(10**precision - 1), -scale) for precision, scale in (left, right))
     else:
         one, other = data.draw(decimals(*left)), data.draw(decimals(*right))
-    assume(name != "%" or other)
+    assume(name not in ("%", "//") or other)
     of, exact = OPERATORS[name]
     expression, wanted = of(X, Y), expected_type(name, left, right)
     columns = {"x": pa.array([one, None], pa.decimal128(*left)), "y": pa.array([other, other], pa.decimal128(*right))}
@@ -139,6 +152,8 @@ def test_decimals_that_have_more_digits_keep_them_up_to_76():
         (X + X, pa.decimal256(51, 5), "3"),
         (X % 2, pa.decimal128(6, 5), "1.5"),
         (2 % X, pa.decimal256(50, 5), "0.5"),
+        (X // 2, pa.decimal256(46, 0), "0"),
+        (-X // 1, pa.decimal256(46, 0), "-2"),
         (X.round(2), pa.decimal256(48, 2), "1.5"),
         (X.floor(), pa.decimal256(46, 0), "1"),
     ]:
@@ -155,20 +170,22 @@ SIZES = st.integers(-(10**76) + 1, 10**76 - 1) | st.integers(-50, 50)
 
 
 @given(rows=st.lists(st.tuples(SIZES, SIZES), min_size=1))
-def test_remainders_of_any_size_are_those_of_python(rows):
+@pytest.mark.parametrize(("divided", "exact"), [(remainders, operator.mod), (quotients, operator.floordiv)])
+def test_divisions_of_any_size_are_those_of_python(divided, exact, rows):
     assume(all(other for _, other in rows))
     wide = pa.decimal256(76, 0)
     left, right = (pa.array([*map(Decimal, column), None], wide) for column in zip(*rows, strict=True))
-    assert remainders(left, right).to_pylist() == [*(Decimal(one % other) for one, other in rows), None]
-    assert remainders(left.slice(len(rows) - 1), right.slice(len(rows) - 1)).to_pylist() == [
-        Decimal(rows[-1][0] % rows[-1][1]), None
-    ]  # fmt: skip
+    found = [*(Decimal(exact(one, other)) for one, other in rows), None]
+    assert divided(left, right).to_pylist() == found
+    assert divided(left.slice(len(rows) - 1), right.slice(len(rows) - 1)).to_pylist() == found[-2:]
 
 
-def test_a_remainder_of_a_division_by_zero_is_an_error():
+def test_a_division_by_zero_is_an_error():
     zero = pa.array([Decimal("0.0"), None], pa.decimal128(3, 1))
     with pytest.raises(DataError, match=r"divide by zero; in a row with x=Decimal\('0.0'\)"):
         values(1 % X, x=zero)
+    with pytest.raises(DataError, match=r"divide by zero; in a row with x=Decimal\('0.0'\)"):
+        values(1 // X, x=zero)
     assert values(1 % X, x=zero.slice(1)) == [None]
     assert values(Decimal("0.5") % X, x=pa.array([3, -3, None], pa.int64())) == [Decimal("0.5"), Decimal("-2.5"), None]
 

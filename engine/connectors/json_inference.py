@@ -7,7 +7,7 @@ value are texts. Some of Arrow's choices lose what was written, so they are made
 
     "2024-01-01"                       timestamp[s]      date32
     "2024-01-01T00:00:00+05:00", "Z"   the clock moves   timestamp[s, tz=UTC]
-    "2024-01-01T00:00:00.123"          text              timestamp[ns]
+    "2024-01-01T00:00:00.123"          text              timestamp[us], with more digits [ns]
     with an offset, and without        the clock moves   text, and a warning
     18446744073709551615               double            uint64, or decimal128(38, 0)
 

@@ -34,7 +34,7 @@ from engine.csv.options import FALSE, TRUE
 from engine.csv.parse import BlockParser, RaggedRows, as_arrow_takes, header_fields, split_fields
 from engine.csv.sample import Block, Head, Layouts, file_begins, first_rows, spread_blocks
 from engine.csv.scan import first_record_end, record_offsets
-from engine.csv.written_dates import WrittenDates, far_moment_type, has_mixed_offsets
+from engine.csv.written_dates import WrittenDates, fraction_type, has_mixed_offsets
 from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import SchemaError
 from engine.graph.source_spec import CsvSource
@@ -156,7 +156,7 @@ class _Found:
         by_format = self._dates.inferred(name, column)
         if by_format is None and name in self._dates.names and column.null_count < len(column):
             self._refuse(name, column)
-        return by_format or self._numbers.inferred(column) or far_moment_type(column) or column.type
+        return by_format or self._numbers.inferred(column) or fraction_type(column) or column.type
 
     def _refuse(self, name: str, column: pa.ChunkedArray) -> None:
         for text in column.drop_null():
@@ -189,7 +189,7 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if {one, other} == {pa.int64(), pa.float64()}:
         return pa.float64()
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(other) and one.tz == other.tz:
-        return pa.timestamp("us" if "us" in (one.unit, other.unit) else "ns", one.tz)
+        return pa.timestamp(next(unit for unit in ("ns", "us", "s") if unit in (one.unit, other.unit)), one.tz)
     moments = [each for each in (one, other) if pa.types.is_timestamp(each) and each.tz is None]
     if moments and (pa.types.is_date32(one) or pa.types.is_date32(other)):
         return moments[0]
@@ -231,22 +231,35 @@ def _inferred_by(
     spec: CsvSource,
     parse_options: pacsv.ParseOptions,
 ) -> pa.Table:
-    """Return columns that have the same null values, of the types that Arrow infers; those with a format are texts."""
-    return pacsv.read_csv(
-        pa.BufferReader(text),
-        pacsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(names)),
-        parse_options,
-        pacsv.ConvertOptions(
-            column_types=dict.fromkeys(spec.date_formats, pa.string()),
-            include_columns=wanted,
-            null_values=list(nulls),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            decimal_point=spec.decimal,
-            true_values=[*TRUE, *spec.true_values],
-            false_values=[*FALSE, *spec.false_values],
-        ),
-    )
+    """Return columns that have the same null values, of the types that Arrow infers; those with a format are texts.
+
+    Timestamps with a fraction, of which Arrow makes nanoseconds, are of microseconds where these are enough.
+    """
+
+    def read(columns: list[str], texts: Iterable[str]) -> pa.Table:
+        return pacsv.read_csv(
+            pa.BufferReader(text),
+            pacsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(names)),
+            parse_options,
+            pacsv.ConvertOptions(
+                column_types=dict.fromkeys(texts, pa.string()),
+                include_columns=columns,
+                null_values=list(nulls),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                decimal_point=spec.decimal,
+                true_values=[*TRUE, *spec.true_values],
+                false_values=[*FALSE, *spec.false_values],
+            ),
+        )
+
+    table = read(wanted, spec.date_formats)
+    fine = [field.name for field in table.schema if pa.types.is_timestamp(field.type) and field.type.unit == "ns"]
+    for name, texts in zip(fine, read(fine, fine).columns if fine else (), strict=True):
+        if (data_type := fraction_type(texts)) is not None:
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, pc.cast(table.column(place), data_type))
+    return table
 
 
 def _remedy(names: Sequence[str], body: bytes, reason: str, ragged_rows: str) -> str:

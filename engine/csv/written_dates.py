@@ -10,8 +10,8 @@ other date32. Formats are
 those of ``.str.to_date`` and ``.str.to_timestamp``. One format for all columns goes for those that a schema has as
 dates and times, else for columns of texts that are all of it.
 
-``moment_type(texts)``: the type of texts that all are dates or timestamps in ISO 8601, as Arrow infers it from CSV;
-timestamp[us] where one is too far for ns, such as 9999-12-31 00:00:00.000, of which Arrow makes texts.
+``moment_type(texts)``: the type of texts that all are dates or timestamps in ISO 8601: date32, or timestamps of
+seconds, of microseconds, and of nanoseconds where one has more than six digits of a second.
 ``has_mixed_offsets(texts)``: of timestamps in ISO 8601 some have an offset from UTC and some have none: they are no
 moments together, and Arrow infers text.
 
@@ -39,14 +39,14 @@ _TIME_DIRECTIVES: Final = "HIMSfpTRXcrLkls"
 #: directives of a format without a day
 _OF_A_DAY: Final = frozenset("HIMSfpPTRXrklnt")
 _OFFSET: Final = "z"
-#: types in the order in which Arrow tries them, and of moments with a fraction that are beyond the years of ns
+#: types in the order in which they are tried; those of moments with a fraction have the years of microseconds
 _MOMENT_TYPES: Final = (
     pa.date32(),
     pa.timestamp("s"),
     pa.timestamp("s", "UTC"),
+    *(_OF_FRACTIONS := (pa.timestamp("us"), pa.timestamp("us", "UTC"))),
     pa.timestamp("ns"),
     pa.timestamp("ns", "UTC"),
-    *(_FAR := (pa.timestamp("us"), pa.timestamp("us", "UTC"))),
 )
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 _MOMENT: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}(:?\d{2}){0,2}([.,]\d+)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
@@ -135,13 +135,13 @@ class _Parser:
 
 
 def moment_type(texts: pa.ChunkedArray) -> pa.DataType | None:
-    """Return the type that texts have as Arrow reads them from CSV, if all of them are dates or timestamps; or None."""
+    """Return the type that texts have, if all of them are dates or timestamps; or None."""
     return _first_type(texts, _MOMENT_TYPES)
 
 
-def far_moment_type(texts: pa.ChunkedArray) -> pa.DataType | None:
-    """Return the type of timestamps some of which have a fraction and some are before 1677 or behind 2262; or None."""
-    return _first_type(texts, _FAR)
+def fraction_type(texts: pa.ChunkedArray) -> pa.DataType | None:
+    """Return the type of timestamps with up to six digits of a second, of any year; or None."""
+    return _first_type(texts, _OF_FRACTIONS)
 
 
 def _first_type(texts: pa.ChunkedArray, data_types: Sequence[pa.DataType]) -> pa.DataType | None:

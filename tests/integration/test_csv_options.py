@@ -7,6 +7,7 @@ import warnings
 import pyarrow as pa
 import pytest
 
+from engine import max_
 from engine.errors import ConfigurationError, DataError, DreyWarning, JobExecutionError, SchemaError
 
 TWO = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -159,6 +160,36 @@ def test_what_is_no_format_or_has_no_use_of_one_is_told_before_the_job(read):
         read(DATES, pa.schema([("d", pa.string()), ("e", pa.int64())]), date_format={"e": "%Y"})
     with pytest.raises(ConfigurationError, match=r"date_format\['d'\]='day': "):
         read(DATES, date_format={"d": "day"})
+
+
+@pytest.mark.parametrize(
+    ("texts", "data_type"),
+    [
+        (["2024-02-29 01:02:03.5", "2024-02-29 01:02:03.123456", "2024-02-29"], pa.timestamp("us")),
+        (["2024-02-29T01:02:03.5Z", "2024-02-29 01:02:03+02:00"], pa.timestamp("us", "UTC")),
+        (["2024-02-29 01:02:03.5", "2024-02-29 01:02:03.1234567"], pa.timestamp("ns")),
+        (["2024-02-29 01:02:03.123456000", "2024-02-29 01:02:03"], pa.timestamp("ns")),
+        (["2024-02-29 01:02:03.5", "9999-12-31 23:59:59.000"], pa.timestamp("us")),
+    ],
+)
+def test_a_fraction_of_a_second_makes_microseconds_unless_it_has_more_digits(read, texts, data_type):
+    data = read("a,b\n" + "".join(f"{text},1\n" for text in texts))
+    assert data.schema == pa.schema([("a", data_type), ("b", pa.int64())])
+    values = pa.array(texts).cast(data_type)
+    assert data.to_arrow()["a"].combine_chunks().equals(values)
+
+
+def test_files_with_fewer_and_with_more_digits_have_the_finest_type(environment, tmp_path):
+    for name, text in (("1", "01:02:03"), ("2", "01:02:03.5"), ("3", "01:02:03.123456789")):
+        (tmp_path / f"{name}.csv").write_text(f"a\n2024-02-29 {text}\n")
+        wanted = {"1": "s", "2": "us", "3": "ns"}[name]
+        assert environment.read_csv(tmp_path, header=True).schema.field("a").type == pa.timestamp(wanted)
+
+
+def test_a_far_year_beyond_the_sample_is_read_beside_fractions(environment, tmp_path):
+    (tmp_path / "a.csv").write_text("a\n" + "2024-02-29 01:02:03.5\n" * 60_000 + "3000-01-01 00:00:00\n")
+    found = environment.read_csv(tmp_path / "a.csv", header=True).agg(a=max_("a")).collect()
+    assert [tuple(row) for row in found] == [(datetime.datetime(3000, 1, 1),)]
 
 
 @pytest.mark.parametrize(

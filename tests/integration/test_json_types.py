@@ -33,9 +33,11 @@ def values(data, name="t"):
 INFERRED = {
     "offset": (["2024-01-01T05:00:00+05:00", "2023-12-31T22:00:00-02:00"], pa.timestamp("s", "UTC")),
     "Z": (["2024-01-01T00:00:00Z", None], pa.timestamp("s", "UTC")),
-    "Z and digits": (["2024-01-01T00:00:00.123Z", "2024-01-01T00:00:00Z"], pa.timestamp("ns", "UTC")),
+    "Z and digits": (["2024-01-01T00:00:00.123Z", "2024-01-01T00:00:00Z"], pa.timestamp("us", "UTC")),
     "no offset": (["2024-01-01T00:00:00", "2024-01-01 00:00"], pa.timestamp("s")),
-    "milliseconds": (["2024-01-01T00:00:00.250"], pa.timestamp("ns")),
+    "milliseconds": (["2024-01-01T00:00:00.250"], pa.timestamp("us")),
+    "microseconds": (["2024-01-01T00:00:00.123456", "2024-01-01 00:00:00.5"], pa.timestamp("us")),
+    "seven digits": (["2024-01-01T00:00:00.1234560"], pa.timestamp("ns")),
     "nanoseconds": (["2024-01-01T00:00:00.123456789", "2024-01-01"], pa.timestamp("ns")),
     "digits and far days": (["2024-01-01T00:00:00.25", "9999-12-31 00:00:00"], pa.timestamp("us")),
     "moments and far days": (["2024-01-01T00:00:00.25Z", "0001-01-01 00:00:00Z"], pa.timestamp("us", "UTC")),

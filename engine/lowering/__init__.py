@@ -24,6 +24,7 @@ aggregate_columns.py   columns of aggregates, from one operator or from several 
 shared_sums.py         sums of one column plus constants, from one sum
 aggregate_parts.py     aggregates made of several operators
 sorted_parts.py        aggregates of groups whose rows are in an order: lists, quantiles
+span_aggregates.py     sums and means of durations, from those of their ticks
 aggregate_nodes.py     one aggregate as an operator of the plan
 data_set_values.py     scalar, is_in(data_set)
 apply.py               queries beside rows, as joins: values, existence, membership

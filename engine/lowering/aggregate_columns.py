@@ -58,6 +58,7 @@ from engine.lowering.logical_node import LogicalNode
 from engine.lowering.projections import columns_as_they_are, fresh_name, project_node
 from engine.lowering.shared_sums import shared_sums
 from engine.lowering.sorted_parts import SORTED, any_values_node, sorted_parts
+from engine.lowering.span_aggregates import of_spans
 from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_types import is_foreign
 
@@ -76,6 +77,7 @@ def aggregates_node(source: LogicalNode, keys: tuple[str, ...], outputs: Sequenc
     """
     for one in outputs:
         check_depth(one.expression)
+    outputs = [replace(one, expression=of_spans(one.expression, source.schema)) for one in outputs]
     outputs = shared_sums(outputs, source.schema)
     if all(isinstance(one.expression, Aggregated) for one in outputs):
         return _groups(source, keys, [(one.name, one.expression) for one in outputs])  # type: ignore[misc]

@@ -51,6 +51,7 @@ from engine.graph.window import (
 from engine.lowering.logical_node import LogicalNode
 from engine.lowering.projections import project_node
 from engine.lowering.sorted_parts import quantile_argument
+from engine.lowering.span_aggregates import of_spans
 from engine.lowering.terms import cast
 from engine.lowering.window_distances import frame_distances
 from engine.lowering.window_rewrites import is_made_of_others, with_plain_windows
@@ -74,6 +75,8 @@ def with_windows(
     overs: list[Over] = []
     for expression in expressions:
         check_depth(expression)
+    expressions = [of_spans(expression, source.schema) for expression in expressions]
+    for expression in expressions:
         _collect(expression, overs)
     if any(map(is_made_of_others, overs)):
         source, plain = with_plain_windows(source, expressions, what, windowed_project)

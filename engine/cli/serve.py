@@ -70,6 +70,7 @@ def run_statements(options: argparse.Namespace, session: StatementSession) -> No
 def serve(options: argparse.Namespace) -> int:
     """Serve until a signal comes; return the exit code. Raises: EngineError."""
     from engine import Environment
+    from engine.entrypoint.audit_file import AuditFile
     from engine.flight_sql.service import FlightSqlService
     from engine.statements.session import StatementSession
 
@@ -81,11 +82,16 @@ def serve(options: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: is_over.set())
     with Environment() as environment:
         run_statements(options, StatementSession(environment, options.dialect))
+        log_file = _log_file(options.flight_sql)
+        audit = AuditFile(environment.configuration, log_file)
         service = FlightSqlService(
             environment, options.host, options.flight_sql, dialect=options.dialect,
-            is_read_only=options.read_only, is_open=options.no_token,
+            is_read_only=options.read_only, is_open=options.no_token, note=audit.note,
         )  # fmt: skip
         try:
+            print(f"record of callers and statements: {log_file.parent}/{log_file.stem}-audit.log", file=sys.stderr)
+            if service.metrics is not None:
+                print(f"metrics at {service.metrics.address}", file=sys.stderr)
             token = f" (token: {service.token_file})" if service.token_file else ""
             print(f"Flight SQL at {service.uri}{token}", flush=True)
             # The system may give the signal to a thread of gRPC's, which does not wake this one.
@@ -94,11 +100,25 @@ def serve(options: argparse.Namespace) -> int:
             print("shutting down", file=sys.stderr, flush=True)
         finally:
             has_ended = service.close()
+            audit.close()
     if not has_ended:
         # Threads of the library wait for clients that take nothing, and would hold the process.
         sys.stderr.flush()
         os._exit(0)
     return 0
+
+
+def _log_file(port: int) -> Path:
+    """Return the log file whose name the record of this server follows; its folder is there."""
+    from engine.entrypoint.places import find_places
+
+    places = find_places()
+    try:
+        places.log.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"{places.log} cannot be made, where callers and statements are recorded: {error.strerror}"
+        raise ConfigurationError(f"serve: {reason}; name another folder in DREY_LOG_DIR") from None
+    return places.log_file("flight-sql", port)
 
 
 def _text_of(file: Path) -> str:

@@ -45,3 +45,10 @@ MAX_WAITING = _option(
     "Number of statements of clients that wait; further ones are refused.",
     minimum=0,
 )
+METRICS_PORT = _option(
+    "flight-sql.metrics.port",
+    "ports",
+    None,
+    "Port, or range of ports, at which flink-run serve answers /metrics, /healthz and /readyz over HTTP, at the "
+    "address of --host. Default: it does not.",
+)

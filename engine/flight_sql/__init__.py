@@ -12,6 +12,8 @@ tickets.py      what a ticket says; parameters of statements
 commands.py     statements and their rows or changes
 prepared.py     prepared statements of clients, bounded, with owner and expiry
 admission.py    how many statements run at once, and which wait
+record.py       what clients ask for, as entries of an audit file
+metrics_server.py  /metrics of a server
 running.py      statements that run, and how they end with their client
 catalog.py      catalogs, schemas and tables
 sql_info.py     what the server says of itself and of types

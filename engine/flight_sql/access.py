@@ -28,7 +28,6 @@ from pyarrow import flight
 
 from engine.clock import Clock, SystemClock
 from engine.rpc.principal import Role
-from engine.rpc.refusals import REFUSALS, Reason
 from engine.rpc.user_tokens import User, UserTokens
 
 _HEADER: Final = "authorization"
@@ -136,23 +135,32 @@ class AccessOfCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     The library does not say here from which address a call comes, and a login has no other place. So a refusal is noted
     with the addresses that are connected: one, or the few that it may be.
 
-    Args: callers: returns the addresses that are connected now.
+    Args: callers: returns the addresses that are connected now; let_in, refused: are told of logins and refusals.
     """
 
-    def __init__(self, access: Access, callers: Callable[[], Sequence[str]] = tuple) -> None:
+    def __init__(
+        self,
+        access: Access,
+        callers: Callable[[], Sequence[str]] = tuple,
+        let_in: Callable[[Caller, str], None] = lambda caller, address: None,
+        refused: Callable[[str, str, str, str], None] = lambda header, method, address, why: None,
+    ) -> None:
         super().__init__()
         self._access = access
         self._callers = callers
+        self._let_in = let_in
+        self._refused = refused
 
     def start_call(self, info: flight.CallInfo, headers: Mapping[str, Sequence[str]]) -> AccessOfCall:
         """Return the caller of a call. Raises: FlightUnauthenticatedError."""
         header = headers.get(_HEADER, [""])[0]
         caller = self._access.caller_of(header)
         if not caller.owner:
-            reason = Reason.MISSING_SECRET if not header else Reason.WRONG_SECRET
-            REFUSALS.note(reason, addresses_text(self._callers()), f"flight sql, {info.method}", caller.why)
+            self._refused(header, str(info.method), addresses_text(self._callers()), caller.why)
             raise flight.FlightUnauthenticatedError(_WRONG.format(caller.why))
         is_login = header[:6].lower() == "basic "  # also where all are let in: clients wait for a token
+        if is_login:
+            self._let_in(caller, addresses_text(self._callers()))
         return AccessOfCall(caller, self._access.new_session(caller.user) if is_login else "")
 
 

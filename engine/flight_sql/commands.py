@@ -53,12 +53,39 @@ class ForbiddenError(EngineError):
 
 
 class Call:
-    """The session of a client's call, whether it was cancelled, and whether its caller may change anything."""
+    """The session of a client's call, whether it was cancelled, and whether its caller may change anything.
 
-    def __init__(self, owner: str, is_cancelled: Callable[[], bool], *, may_change: bool = True) -> None:
+    Args: note: is told how a statement has ended: its text, and its error if it has one.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        is_cancelled: Callable[[], bool],
+        *,
+        may_change: bool = True,
+        note: Callable[[str, BaseException | None], None] = lambda text, error: None,
+    ) -> None:
         self.owner = owner
         self.is_cancelled = is_cancelled
         self.may_change = may_change
+        self._note = note
+        self._has_ended = False
+
+    def ended(self, text: str, error: BaseException | None = None) -> None:
+        """Note the end of the statement; only the first one counts."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._note(text, error)
+
+    @contextmanager
+    def failing(self, text: str) -> Iterator[None]:
+        """Note the end of a statement that fails within."""
+        try:
+            yield
+        except BaseException as error:
+            self.ended(text, error)
+            raise
 
 
 class Commands:
@@ -89,24 +116,30 @@ class Commands:
 
     def asked(self, text: str, call: Call, parameters: bytes = b"") -> tuple[pa.Schema, Ticket]:
         """Return the columns of a statement's rows and the ticket for them."""
-        text = numbered(text)
-        statement = self._parsed(text)
-        if self._is_lazy(statement, text):
-            bound = self._bound(statement, text, next(parameter_sets(text, parameters)))
-            return bound.schema, Ticket(text, parameters)
-        table = self._done(statement, text, call, parameters)
+        with call.failing(text):
+            text = numbered(text)
+            statement = self._parsed(text)
+            if self._is_lazy(statement, text):
+                bound = self._bound(statement, text, next(parameter_sets(text, parameters)))
+                return bound.schema, Ticket(text, parameters)
+            table = self._done(statement, text, call, parameters)
+        call.ended(text)
         return table.schema, Ticket(rows=stream_bytes(table))
 
     def changed(self, text: str, call: Call, parameters: bytes = b"") -> int:
         """Run a statement for what it changes; return the number of rows. A query runs, too, and changes none."""
-        text = numbered(text)
-        statement = self._parsed(text)
-        if self._is_lazy(statement, text):
-            with self._run(text, call):
-                for parameters_of_run in parameter_sets(text, parameters):
-                    self._bound(statement, text, parameters_of_run).count()
-            return -1
-        return changed_rows(self._done(statement, text, call, parameters))
+        with call.failing(text):
+            text = numbered(text)
+            statement = self._parsed(text)
+            count = -1
+            if self._is_lazy(statement, text):
+                with self._run(text, call):
+                    for parameters_of_run in parameter_sets(text, parameters):
+                        self._bound(statement, text, parameters_of_run).count()
+            else:
+                count = changed_rows(self._done(statement, text, call, parameters))
+        call.ended(text)
+        return count
 
     def rows(self, ticket: Ticket, call: Call) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Return the columns and batches of a ticket."""
@@ -116,7 +149,13 @@ class Commands:
         statement = self._parsed(ticket.text)
         if not self._is_lazy(statement, ticket.text):
             raise PlanError("flight sql: a ticket is of a query; a change has run before there is a ticket")
-        running = self.running.begin(ticket.number, call.owner, call.is_cancelled)
+        with call.failing(ticket.text):
+            running = self.running.begin(ticket.number, call.owner, call.is_cancelled)
+            return self._rows(ticket, statement, call, running)
+
+    def _rows(
+        self, ticket: Ticket, statement: kinds.Statement, call: Call, running: RunningStatement
+    ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         try:
             running.admit(self.running.admission)
             sets = parameter_sets(ticket.text, ticket.parameters)
@@ -130,7 +169,7 @@ class Commands:
                         raise PlanError("sql: the rows have other types for other values of the parameters")
                     yield data
 
-            return first.schema, RowStream(self.running, running, others(), ticket.text)
+            return first.schema, RowStream(self.running, running, others(), ticket.text, call)
         except BaseException:
             self.running.end(running)
             raise
@@ -226,10 +265,12 @@ class RowStream(Iterator[pa.RecordBatch]):
     """Batches of a statement: of one job, or of one for each set of parameters. Its end, or its loss, ends the job."""
 
     def __init__(
-        self, all_running: RunningStatements, running: RunningStatement, data: Iterator[DataSet], text: str
+        self, all_running: RunningStatements, running: RunningStatement, data: Iterator[DataSet], text: str, call: Call
     ) -> None:
         self._all = all_running
         self._running = running
+        self._text = text
+        self._call = call
         self._batches = _batches_of(running, data, text)
         running.gave()  # the columns, which the client is sent first
 
@@ -241,12 +282,20 @@ class RowStream(Iterator[pa.RecordBatch]):
             self._running.wanted()
             batch = next(self._batches)
             self._running.gave()
+        except StopIteration:
+            self._call.ended(self._text)
+            self.close()
+            raise
         except BaseException as error:
-            is_cut = not isinstance(error, StopIteration) and self._running.is_cancelled()
+            is_cut = self._running.is_cancelled()
             try:
                 if is_cut:
                     self._running.check()
+            except BaseException as cut:
+                self._call.ended(self._text, cut)
+                raise
             finally:
+                self._call.ended(self._text, error)
                 self.close()
             raise
         return batch
@@ -257,6 +306,7 @@ class RowStream(Iterator[pa.RecordBatch]):
     def close(self) -> None:
         """End the statement; idempotent."""
         self._all.end(self._running)
+        self._call.ended(self._text, GoneError("the client took no more rows"))
 
 
 def _batches_of(running: RunningStatement, data: Iterator[DataSet], text: str) -> Iterator[pa.RecordBatch]:

@@ -34,6 +34,7 @@ from engine.flight_sql.admission import BusyError, GoneError
 from engine.flight_sql.commands import Call, Commands, ForbiddenError
 from engine.flight_sql.messages import bare, given, packed, request, unpacked
 from engine.flight_sql.prepared import BYTES_MAX, PreparedStatements
+from engine.flight_sql.record import Asker, Record, address_of
 from engine.flight_sql.tickets import check_values, numbered, parameter_names, stream_bytes, ticket_of
 from engine.flight_sql.uploads import Uploads
 
@@ -139,8 +140,9 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def __init__(
         self, location: str, commands: Commands, prepared: PreparedStatements, access: Access,
-        certificate: Certificate | None = None,
+        certificate: Certificate | None = None, record: Record | None = None,
     ) -> None:  # fmt: skip
+        self._record = record = record or Record()
         self._commands = commands
         self._prepared = prepared
         self._uploads = Uploads(commands)
@@ -148,7 +150,7 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
             location,
             Handshakes(),
             tls_certificates=[tuple(certificate)] if certificate else None,
-            middleware={ACCESS: AccessOfCalls(access, self._connected)},
+            middleware={ACCESS: AccessOfCalls(access, self._connected, record.login, record.refused)},
         )
 
     def _connected(self) -> list[str]:
@@ -159,7 +161,8 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def _call(self, context: flight.ServerCallContext) -> Call:
         caller = context.get_middleware(ACCESS).caller
-        return Call(caller.owner, context.is_cancelled, may_change=caller.may_change)
+        note = functools.partial(self._record.statement, Asker(caller, address_of(context.peer())))
+        return Call(caller.owner, context.is_cancelled, may_change=caller.may_change, note=note)
 
     # rows ------------------------------------------------------------------------------------------------------
 
@@ -184,8 +187,10 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
         name, message = unpacked(descriptor.command)
         if catalog.is_of_catalog(name):
             return flight.SchemaResult(catalog.schema_of(name, message))
-        text, parameters = self._statement(name, message, self._call(context))
-        return flight.SchemaResult(self._commands.schema(text, parameters) or pa.schema([]))
+        call = self._call(context)
+        text, parameters = self._statement(name, message, call)
+        with call.failing(text):
+            return flight.SchemaResult(self._commands.schema(text, parameters) or pa.schema([]))
 
     def _statement(self, name: str, message: Any, call: Call) -> tuple[str, bytes]:
         """Return text and parameters of the statement that a command is about."""
@@ -228,7 +233,10 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
         name, message = unpacked(descriptor.command)
         call = self._call(context)
         if name == "CommandStatementIngest":
-            count = self._uploads.take(message, reader, call)
+            text = f"upload of {message.table}"
+            with call.failing(text):
+                count = self._uploads.take(message, reader, call)
+            call.ended(text)
         elif name == "CommandPreparedStatementQuery":
             handle = message.prepared_statement_handle
             self._prepared.bind(handle, call.owner, _parameters(reader))
@@ -251,10 +259,11 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
     @told
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
         """Do an action; its answer is in the form that its clients read."""
-        body, owner = action.body.to_pybytes(), self._call(context).owner
+        body, call = action.body.to_pybytes(), self._call(context)
+        owner = call.owner
         match action.type:
             case "CreatePreparedStatement":
-                return [self._prepare(request("ActionCreatePreparedStatementRequest", body), owner)]
+                return [self._prepare(request("ActionCreatePreparedStatementRequest", body), call)]
             case "ClosePreparedStatement":
                 message = request("ActionClosePreparedStatementRequest", body)
                 self._prepared.close(message.prepared_statement_handle, owner)
@@ -268,17 +277,18 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
         said = _REFUSED.get(action.type, f"the action {action.type}; there are {', '.join(_ACTIONS)}")
         raise NotYetSupportedError(f"flight sql: {said}")
 
-    def _prepare(self, message: Any, owner: str) -> flight.Result:
+    def _prepare(self, message: Any, call: Call) -> flight.Result:
         if given(message, "transaction_id"):
             raise NotYetSupportedError(f"flight sql: {_NO_TRANSACTIONS}")
-        schema = self._commands.schema(message.query)
+        with call.failing(message.query):
+            schema = self._commands.schema(message.query)
         names = parameter_names(numbered(message.query))
         # A value of any type may be given: the statement is bound for the values that come.
         parameters = pa.schema([pa.field(name, pa.null()) for name in names])
         return flight.Result(
             packed(
                 "ActionCreatePreparedStatementResult",
-                prepared_statement_handle=self._prepared.prepare(message.query, owner),
+                prepared_statement_handle=self._prepared.prepare(message.query, call.owner),
                 dataset_schema=b"" if schema is None else schema.serialize().to_pybytes(),
                 parameter_schema=parameters.serialize().to_pybytes(),
             )

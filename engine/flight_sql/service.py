@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Self
 from engine.config.flight_sql_options import (
     MAX_RUNNING,
     MAX_WAITING,
+    METRICS_PORT,
     READER_TIMEOUT,
     SESSION_TIMEOUT,
     STATEMENT_TIMEOUT,
@@ -30,6 +32,7 @@ from engine.config.loader import Configuration
 from engine.config.options import SSL_ENABLED
 from engine.errors import ConfigurationError
 from engine.network_address import is_loopback
+from engine.rpc.audit import AuditEntry
 from engine.rpc.secret_file import load_or_create_secret, place_beside_configuration
 from engine.rpc.tls import certificate_pem
 from engine.rpc.user_tokens import UserTokens, users_file
@@ -43,7 +46,9 @@ except ImportError as error:
 
 from engine.flight_sql.access import Access
 from engine.flight_sql.commands import Commands
+from engine.flight_sql.metrics_server import MetricsServer
 from engine.flight_sql.prepared import PreparedStatements
+from engine.flight_sql.record import Record
 from engine.flight_sql.running import RunningStatements
 from engine.flight_sql.server import Certificate, SqlServer
 
@@ -69,7 +74,9 @@ class FlightSqlService:
         dialect: SqlDialect | None = None,
         is_read_only: bool = False,
         is_open: bool = False,
+        note: Callable[[AuditEntry], None] | None = None,
     ) -> None:
+        """Args: note: takes the entries of the record."""
         configuration = environment.configuration
         certificate = certificate_of(configuration, host)
         #: file of the token, None where callers need none
@@ -87,8 +94,9 @@ class FlightSqlService:
         prepared = PreparedStatements(configuration.get(STATEMENT_TIMEOUT) / 1000)
         scheme = "grpc+tls" if certificate else "grpc"
         shown = f"[{host}]" if ":" in host else host
+        self.record = Record(note)
         try:
-            self._server = SqlServer(f"{scheme}://{shown}:{port}", commands, prepared, access, certificate)
+            self._server = SqlServer(f"{scheme}://{shown}:{port}", commands, prepared, access, certificate, self.record)
         except Exception as error:  # gRPC says on standard error what the system said
             self.running.close()
             raise ConfigurationError(
@@ -96,6 +104,15 @@ class FlightSqlService:
                 f"this machine? ({type(error).__name__}: {error})"
             ) from None
         self.uri = f"{scheme}://{shown}:{self._server.port}"
+        ports = configuration.get(METRICS_PORT)
+        #: server of metrics, if a port is set for it
+        self.metrics: MetricsServer | None = None
+        if ports:
+            try:
+                self.metrics = MetricsServer(configuration, host, ports, [self.record.metrics, self._numbers])
+            except BaseException:
+                self.close()
+                raise
         _log.info("Flight SQL at %s", self.uri)
 
     def __enter__(self) -> Self:
@@ -104,6 +121,13 @@ class FlightSqlService:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _numbers(self) -> dict[str, float]:
+        admission = self.running.admission
+        return {
+            "Status.FlightSql.Running": float(admission.running),
+            "Status.FlightSql.Waiting": float(admission.waiting),
+        }
+
     def close(self) -> bool:
         """Cancel what runs, and stop listening; return whether all calls have ended.
 
@@ -111,6 +135,8 @@ class FlightSqlService:
         thread that waits ends with the process.
         """
         self.running.close()
+        if self.metrics is not None:
+            self.metrics.close()
         closing = threading.Thread(target=self._server.shutdown, name="drey-flight-sql-shutdown", daemon=True)
         closing.start()
         closing.join(_GRACE_S)

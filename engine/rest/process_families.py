@@ -81,6 +81,9 @@ PROCESS_ROWS = (
     Row("drey_process_store_requests", "Status.Store.Requests.", "Requests to a store of objects.", True, "store"),
     Row("drey_process_store_read_bytes", "Status.Store.BytesRead.", "Bytes read from a store.", True, "store"),
     Row("drey_process_store_written_bytes", "Status.Store.BytesWritten.", "Bytes written to a store.", True, "store"),
+    Row("drey_flight_sql_statements", "Status.FlightSql.Statements.", "Statements of clients.", True, "outcome"),
+    Row("drey_flight_sql_running", "Status.FlightSql.Running", "Statements of clients that run."),
+    Row("drey_flight_sql_waiting", "Status.FlightSql.Waiting", "Statements of clients that wait for their turn."),
     Row("drey_refused_requests", REFUSED, "Requests and data connections that were refused.", True, "reason"),
 )
 

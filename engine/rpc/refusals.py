@@ -68,8 +68,11 @@ class Refusals:
         #: refusals by reason and caller, latest last  # guarded by: self._lock
         self._callers: dict[tuple[Reason, str], Refusal] = {}
 
-    def note(self, reason: Reason, address: str, what: str, why: str) -> None:
-        """Count a refusal, and log it unless that was done a moment ago. ``what``: was asked, without secrets."""
+    def note(self, reason: Reason, address: str, what: str, why: str) -> bool:
+        """Count a refusal, and log it unless that was done a moment ago. Returns whether it was.
+
+        Args: what: what was asked, without secrets.
+        """
         with self._lock:
             self._counts[reason] += 1
             caller = self._callers.pop((reason, address), None) or Refusal(reason, address)
@@ -87,6 +90,7 @@ class Refusals:
             # People without a token meet this on their way to being asked for it.
             level = logging.INFO if reason is Reason.MISSING_SECRET else logging.WARNING
             _log.log(level, "%s from %s is refused: %s%s", what, address, why, others)
+        return is_told
 
     @property
     def counts(self) -> dict[Reason, int]:

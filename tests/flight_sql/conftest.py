@@ -50,7 +50,8 @@ def serve(conf):
         def started(*words):
             server = subprocess.Popen(
                 [sys.executable, "-m", "engine.cli.main", "serve", "--flight-sql", "0", *map(str, words)],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "DREY_CONF_DIR": str(conf)},
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**os.environ, "DREY_CONF_DIR": str(conf), "DREY_LOG_DIR": str(conf / "log")},
                 text=True, start_new_session=True,
             )  # fmt: skip
             stack.callback(ended, server)

@@ -4,6 +4,8 @@ decimal to float        the nearest one
 integer to decimal      the value decides whether it fits, not the type
 timestamp, date         to dates, times of day and text: of the local time by the tz database (moments.py);
                         text of a year beyond Arrow's is an error
+text to integer         with a plus, too, as Arrow reads it for floats and decimals
+text to date, timestamp with fewer digits, too: 2024-2-9 1:02:03, a year of less than four
 all else                Arrow's safe cast: what does not fit raises ArrowInvalid
 
 ``try_cast`` gives null in its place: a batch with a value that does not fit is halved until that is alone. What is
@@ -42,6 +44,16 @@ _DECIMAL_DIGITS_MAX = 76
 _INT64 = pa.int64()
 _CYCLE_DAYS = CYCLE_SECONDS // 86400
 _DAY_MILLISECONDS = 86_400_000
+_PLUS = ((r"^\+(\d+)$", r"\1"),)
+#: texts of dates and times in which a zero is missing: before year, month, day, hour, minute, second
+_FEW_DIGITS = (
+    *((rf"^(\d{{{count}}}-)", r"0\1") for count in (1, 2, 3)),
+    (r"^(\d{4}-)(\d-)", r"\10\2"),
+    (r"^(\d{4}-\d\d-)(\d(?:[T ]|$))", r"\10\2"),
+    (r"^(\d{4}-\d\d-\d\d[T ])(\d:)", r"\10\2"),
+    (r"^(\d{4}-\d\d-\d\d[T ]\d\d:)(\d(?:\D|$))", r"\10\2"),
+    (r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:)(\d(?:\D|$))", r"\10\2"),
+)
 
 
 def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], Datum]:
@@ -63,7 +75,26 @@ def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], D
             return _of_array(_to_time, target)
         if pa.types.is_string(target) or pa.types.is_large_string(target):
             return _of_array(_to_text, target)
+    is_text = pa.types.is_string(source) or pa.types.is_large_string(source)
+    if is_text and pa.types.is_integer(target):
+        return _or_rewritten(_PLUS, target)
+    if is_text and (pa.types.is_date(target) or pa.types.is_timestamp(target)):
+        return _or_rewritten(_FEW_DIGITS, target)
     return lambda datum: pc.cast(datum, target)
+
+
+def _or_rewritten(patterns: Sequence[tuple[str, str]], target: pa.DataType) -> Callable[[Datum], Datum]:
+    """Return a cast of texts that rewrites them where Arrow refuses one as it is."""
+
+    def cast(texts: Datum) -> Datum:
+        try:
+            return pc.cast(texts, target)
+        except pa.ArrowInvalid:
+            for pattern, replacement in patterns:
+                texts = pc.replace_substring_regex(texts, pattern=pattern, replacement=replacement)
+            return pc.cast(texts, target)
+
+    return cast
 
 
 def _of_array(function: Callable[[pa.Array, pa.DataType], pa.Array], target: pa.DataType) -> Callable[[Datum], Datum]:

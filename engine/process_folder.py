@@ -51,6 +51,8 @@ class FolderPrefix(StrEnum):
     JOBS = "drey-jobs-"
     #: folders of files that a script's environment ships
     CLIENT = "drey-client-"
+    #: folders of files that came with jobs, as versions before 0.2.0 made them: they are swept alone
+    BLOBS = "drey-blobs-"
 
 
 def sweep(directory: Path, prefix: str) -> list[Path]:

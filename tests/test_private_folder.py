@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from engine.dispatcher.job_archive import JobArchive
+from engine.entrypoint import scripts
 from engine.iomanager.spill_directory import SpillDirectory
 from engine.private_folder import (
     NotPrivateError,
@@ -181,3 +182,14 @@ def test_what_others_made_to_look_like_a_dead_process_s_folder_is_left_alone(tmp
     of_another(monkeypatch, linked)
     assert sweep(tmp_path, prefix) == []
     assert (precious / "lock").exists() and (linked / "lock").exists()
+
+
+def test_what_killed_processes_of_any_version_left_is_swept_when_a_cluster_stops(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("DREY_CONF_DIR", str(tmp_path))
+    for kind in ("spill", "data", "jobs", "client", "blobs"):
+        (tmp_path / f"drey-{kind}-1-1-0").mkdir()
+        (tmp_path / f"drey-{kind}-1-1-0" / "lock").touch()
+    scripts._sweep_folders_of_the_dead()
+    assert not list(tmp_path.glob("drey-*"))

@@ -131,7 +131,7 @@ class _Function:
 
 
 def _reason(error: SchemaError) -> str:
-    """Return why a function cannot be bound, without its operands, whose names are of this module."""
+    """Return the reason for which a function is not bound, without its operands, whose names are of this module."""
     cause = error.__context__
     return str(cause if isinstance(cause, NoMatchError | pa.ArrowException) else error)
 

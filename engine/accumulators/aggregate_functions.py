@@ -56,7 +56,7 @@ from pyarrow import types
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef
 from engine.records.key_types import is_key_type, key_remedy
-from engine.records.plain_types import plain_type
+from engine.records.plain_types import plain_type, span_remedy
 
 #: functions whose states are moments: which, and their bytes
 _MOMENTS = {
@@ -132,7 +132,7 @@ def takes_numbers(data_type: pa.DataType) -> str:
     if types.is_string(data_type) or types.is_large_string(data_type):
         remedy = ": cast it, or make numbers of texts with .str.to_number()"
     elif not types.is_boolean(data_type):
-        remedy = ""
+        remedy = (span := span_remedy(data_type)) and f": {span}"
     return f"takes numbers, the argument is {data_type}{remedy}"
 
 
@@ -142,8 +142,10 @@ def _state_of_numbers(call: AggregateCall, data_type: pa.DataType) -> StateSpec:
     is_pair = types.is_struct(data_type) and [field.type for field in data_type] == [pa.float64()] * 2
     is_number = types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type)
     if not (is_pair if operation == "comoments" else is_number):
-        what = "two float64" if operation == "comoments" else "numbers"
-        raise SchemaError(f"{call_text(call)}: {function} takes {what}, the argument is {data_type}")
+        what = (
+            f"takes two float64, the argument is {data_type}" if operation == "comoments" else takes_numbers(data_type)
+        )
+        raise SchemaError(f"{call_text(call)}: {function} {what}")
     return StateSpec(operation, pa.binary(width) if width else pa.float64())
 
 

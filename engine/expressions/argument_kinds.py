@@ -22,6 +22,7 @@ import pyarrow as pa
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
 from engine.expressions.common_type import is_fixed_bytes, is_number, result_type_of
 from engine.graph.function_row import VALUES, FunctionRow
+from engine.records.plain_types import span_remedy
 
 _INT64: Final = pa.int64()
 _FLOAT64: Final = pa.float64()
@@ -43,7 +44,8 @@ def number(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_null(data_type):
         return _INT64
     if not is_number(data_type):
-        raise NoMatchError("it works on numbers; cast to pa.int64(), pa.float64() or a decimal first")
+        remedy = span_remedy(data_type) or "cast to pa.int64(), pa.float64() or a decimal first"
+        raise NoMatchError(f"it works on numbers; {remedy}")
     if pa.types.is_integer(data_type):
         return data_type if pa.types.is_uint64(data_type) else _INT64
     return pa.float32() if pa.types.is_float16(data_type) else data_type

@@ -26,6 +26,7 @@ from engine.expressions.decimal_widths import decimal_of
 from engine.expressions.float_division import floor_quotients
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+from engine.records.plain_types import span_remedy
 
 _INT64 = pa.int64()
 
@@ -76,10 +77,16 @@ def _bind_other(kernel: Callable[..., Datum], left: Operand, right: Operand) -> 
     return Binding(kernel, (None, None), can_raise=True)
 
 
+def _check_divided(operands: Sequence[Operand]) -> None:
+    types = [operand.type for operand in operands]
+    if not all(map(_is_numeric, types)):
+        remedy = span_remedy(*types)
+        raise NoMatchError(f"only numbers can be divided{remedy and '; '}{remedy}")
+
+
 def bind_divide(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind ``/``: float64 whatever the operands."""
-    if not all(_is_numeric(operand.type) for operand in operands):
-        raise NoMatchError("only numbers can be divided")
+    _check_divided(operands)
     return Binding(pc.divide, (pa.float64(), pa.float64()))
 
 
@@ -121,9 +128,8 @@ def _flooring(
     of_decimals: Callable[[pa.DataType, pa.DataType], Binding],
 ) -> Callable[[Sequence[Operand], Options], Binding]:
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        _check_divided(operands)
         left, right = operands
-        if not (_is_numeric(left.type) and _is_numeric(right.type)):
-            raise NoMatchError("only numbers can be divided")
         if left.type == right.type == pa.uint64():
             return Binding(whole, (left.type, right.type), can_raise=True)
         types = _number_types(left, right)

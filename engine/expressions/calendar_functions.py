@@ -27,6 +27,7 @@ from engine.expressions.number_functions import of_array
 from engine.expressions.time_zones import UnknownZoneError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+from engine.records.plain_types import span_remedy
 
 _INT64: Final = pa.int64()
 _DAY: Final = 86400
@@ -43,7 +44,8 @@ def _quotients(values: pa.Array, divisor: int) -> pa.Array:
 def check_moment(data_type: pa.DataType) -> None:
     """Raise NoMatchError where a type is neither a date nor a timestamp of a known zone."""
     if not (pa.types.is_date(data_type) or pa.types.is_timestamp(data_type)):
-        raise NoMatchError("it works on dates and timestamps; cast to pa.date32() or pa.timestamp('us') first")
+        remedy = span_remedy(data_type) or "cast to pa.date32() or pa.timestamp('us') first"
+        raise NoMatchError(f"it works on dates and timestamps; {remedy}")
     try:
         zone_of(data_type)
     except UnknownZoneError as error:

@@ -59,7 +59,9 @@ def compared_type(left: Operand, right: Operand) -> pa.DataType:
         narrow = _narrowed(right, left.constant)
     data_type = narrow or common_type(left.type, right.type)
     if data_type is None:
-        raise NoMatchError("they have no common type: cast one side")
+        is_span = pa.types.is_duration(left.type) or pa.types.is_duration(right.type)
+        remedy = "compare a duration with timedelta(seconds=1)" if is_span else "cast one side"
+        raise NoMatchError(f"they have no common type: {remedy}")
     return _BOOL if pa.types.is_null(data_type) else _ordered_type(data_type)
 
 

@@ -24,6 +24,7 @@ from engine.expressions.time_buckets import WIDTHS, bind_buckets
 from engine.expressions.time_zones import UnknownZoneError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+from engine.records.plain_types import span_remedy
 
 TRUNCATE_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 _MONTH_NAMES = (
@@ -39,7 +40,8 @@ def moment_type(operand: Operand) -> pa.DataType | None:
     if pa.types.is_null(operand.type):
         return pa.timestamp("us")
     if not (pa.types.is_timestamp(operand.type) or pa.types.is_date(operand.type)):
-        raise NoMatchError("it works on dates and timestamps; cast to pa.date32() or pa.timestamp('us') first")
+        remedy = span_remedy(operand.type) or "cast to pa.date32() or pa.timestamp('us') first"
+        raise NoMatchError(f"it works on dates and timestamps; {remedy}")
     try:
         zone_of(operand.type)
     except UnknownZoneError as error:

@@ -76,7 +76,7 @@ DT: Final[Rows] = (
     ("total_days", "`x.dt.diff(y, 'days')` of two moments"),
     ("total_hours", "`x.dt.diff(y, 'hours')` of two moments"),
     ("total_minutes", "`x.dt.diff(y, 'minutes')` of two moments"),
-    ("total_seconds", "`x.dt.diff(y, 'seconds')` of two moments"),
+    ("total_seconds", "`x.cast(int) / 10**6` of a duration in microseconds; `x.dt.diff(y, 'seconds')` of two moments"),
     ("total_milliseconds", "`x.dt.diff(y, 'milliseconds')` of two moments"),
     ("total_microseconds total_nanoseconds", "`x.dt.diff(y, 'microseconds')` of two moments"),
     ("truncate", "`x.dt.truncate('15 minutes')`"),

@@ -170,3 +170,13 @@ def plain_batch(batch: pa.RecordBatch, coded: Collection[str] = ()) -> pa.Record
         return batch
     columns = [plain_array(batch.column(index), field.type) for index, field in enumerate(schema)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def span_remedy(*types: pa.DataType) -> str:
+    """Return the advice of an error about durations where numbers or moments are taken; "" for other types."""
+    span = next(filter(pa.types.is_duration, types), None)
+    if span is None:
+        return ""
+    per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[span.unit]
+    seconds = "x.cast(int)" if per == 1 else f"x.cast(int) / {per}"
+    return f"of a duration x, {seconds} is the number of its seconds"

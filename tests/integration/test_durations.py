@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import DataError, avg, col, sum_
+from engine import DataError, SchemaError, avg, col, stddev, sum_
 
 UNITS = ("s", "ms", "us", "ns")
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(-(10**6), 10**6) | st.integers(-(2**60), 2**60)))
@@ -100,3 +100,27 @@ def test_session_lengths_are_those_of_duckdb_and_polars(environment):
     means = "SELECT avg(b - a) > INTERVAL '1 hour' AS x, extract(epoch FROM avg(b - a)) AS s FROM sessions"
     found = environment.sql(means)
     assert found.to_arrow().to_pylist() == [{"x": True, "s": 57_630.0}]
+
+
+SECONDS = "of a duration x, x.cast\\(int\\) / 1000000 is the number of its seconds"
+
+
+@pytest.mark.parametrize(
+    ("expression", "what"),
+    [
+        (col("x") / 2, f"only numbers can be divided; {SECONDS}"),
+        (col("x") // 2, f"only numbers can be divided; {SECONDS}"),
+        (col("x").abs(), f"it works on numbers; {SECONDS}"),
+        (col("x").dt.epoch("s"), f"it works on dates and timestamps; {SECONDS}"),
+        (col("x").dt.diff(col("x"), "seconds"), f"it works on dates and timestamps; {SECONDS}"),
+        (stddev("x").over(), f"stddev takes numbers, the argument is duration.us.: {SECONDS}"),
+        (col("x") > "1 second", r"no common type: compare a duration with timedelta\(seconds=1\)"),
+    ],
+)
+def test_what_takes_no_durations_says_what_does(environment, expression, what):
+    data = environment.from_arrow(spans([(1, 90 * 10**6)]))
+    with pytest.raises(SchemaError, match=what):
+        data.select(y=expression)
+    with pytest.raises(SchemaError, match=SECONDS):
+        data.agg(y=stddev("x"))
+    assert data.select(y=col("x").cast(int) / 10**6).to_arrow()["y"].to_pylist() == [90.0]

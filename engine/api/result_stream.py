@@ -23,6 +23,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -90,7 +91,9 @@ class _Job:
         self._run_it = run
         self.error: BaseException | None = None
         self.watcher = _Watcher(listener_of_job(), folder)
-        self.thread = threading.Thread(target=self._run, name="drey-result-stream", daemon=True)
+        # The user of the job is a variable of the thread that asks.
+        asked = copy_context().run
+        self.thread = threading.Thread(target=asked, args=(self._run,), name="drey-result-stream", daemon=True)
         self.thread.start()
 
     def _run(self) -> None:

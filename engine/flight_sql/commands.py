@@ -55,7 +55,8 @@ class ForbiddenError(EngineError):
 class Call:
     """The session of a client's call, whether it was cancelled, and whether its caller may change anything.
 
-    Args: note: is told how a statement has ended: its text, and its error if it has one.
+    Args: user: name of the user that its jobs belong to; note: is told how a statement has ended: its text, and its
+    error if it has one.
     """
 
     def __init__(
@@ -64,11 +65,13 @@ class Call:
         is_cancelled: Callable[[], bool],
         *,
         may_change: bool = True,
+        user: str = "",
         note: Callable[[str, BaseException | None], None] = lambda text, error: None,
     ) -> None:
         self.owner = owner
         self.is_cancelled = is_cancelled
         self.may_change = may_change
+        self.user = user
         self._note = note
         self._has_ended = False
 
@@ -197,7 +200,7 @@ class Commands:
         running = self.running.begin(Ticket().number, call.owner, call.is_cancelled)
         try:
             running.admit(self.running.admission)
-            with heard_by(CancelListener(running)), jobs_named(text):
+            with heard_by(CancelListener(running)), jobs_named(text, call.user):
                 yield running
         finally:
             self.running.end(running)
@@ -271,7 +274,7 @@ class RowStream(Iterator[pa.RecordBatch]):
         self._running = running
         self._text = text
         self._call = call
-        self._batches = _batches_of(running, data, text)
+        self._batches = _batches_of(running, data, text, call.user)
         running.gave()  # the columns, which the client is sent first
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -309,10 +312,10 @@ class RowStream(Iterator[pa.RecordBatch]):
         self._call.ended(self._text, GoneError("the client took no more rows"))
 
 
-def _batches_of(running: RunningStatement, data: Iterator[DataSet], text: str) -> Iterator[pa.RecordBatch]:
+def _batches_of(running: RunningStatement, data: Iterator[DataSet], text: str, user: str) -> Iterator[pa.RecordBatch]:
     for each in data:
         running.check()
-        with jobs_named(text):
+        with jobs_named(text, user):
             batches = each.to_batches()
         with batches as stream:
             running.follow(stream)

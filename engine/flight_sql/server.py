@@ -162,7 +162,8 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
     def _call(self, context: flight.ServerCallContext) -> Call:
         caller = context.get_middleware(ACCESS).caller
         note = functools.partial(self._record.statement, Asker(caller, address_of(context.peer())))
-        return Call(caller.owner, context.is_cancelled, may_change=caller.may_change, note=note)
+        user = caller.user.name if caller.user is not None else ""
+        return Call(caller.owner, context.is_cancelled, may_change=caller.may_change, user=user, note=note)
 
     # rows ------------------------------------------------------------------------------------------------------
 

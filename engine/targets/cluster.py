@@ -46,11 +46,13 @@ from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.settings import OptimizerSettings
+from engine.rpc.user_tokens import own_token
 from engine.targets.planned_job import (
     PlannedJob,
     job_again,
     keep_job,
     library_bytes,
+    owned,
     plan_job,
     planner_settings,
     run_to_end,
@@ -142,6 +144,8 @@ class ClusterExecutor:
                 f"{key} ({origin}) has no effect on a cluster that runs: its processes read it from their own "
                 "configuration; set it in their config.yaml"
             )
+        if own_token(configuration) is None:  # else a cluster gives the job to the user of that token
+            job = owned(job)
         job_id, name = job.graph.job_id, job.graph.name
         with closing(cluster_client(configuration, current_listener().on_waiting)) as client:
             if is_detached:

@@ -41,6 +41,7 @@ from engine.targets.planned_job import (
     job_again,
     keep_job,
     library_bytes,
+    owned,
     plan_job,
     planner_settings,
     run_to_end,
@@ -114,6 +115,7 @@ class LocalExecutor:
         return profile_of(details, SystemClock().wall_ms())
 
     def _run(self, job: PlannedJob, configuration: Configuration) -> JobResult:
+        job = owned(job)
         load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.steps)
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
         may_restart = configuration.get(RESTART_STRATEGY) not in (None, "none")

@@ -2,6 +2,7 @@
 
     settings = planner_settings(configuration, ...)     what the planner must know of a target
     job = plan_job(plan, settings, configuration)       optimized, and the JobGraph that is submitted
+    owned(job)                                          the job with the user that a server runs it for
     run_to_end(job, submit, wait, give_up)              on_submitted, then on_finished or on_failed
 
     keep_job(kept, job, conditions)                     a job that was planned, and the same job once more, with
@@ -22,6 +23,7 @@ from typing import Any
 import lz4.frame
 import msgspec
 
+from engine.api.job_names import job_user
 from engine.api.kept_jobs import KeptJob
 from engine.client.job_listener import JobListener
 from engine.client.job_result import JobResult
@@ -49,7 +51,7 @@ from engine.formats.registry import format_of, sink_format_of
 from engine.formats.sink_format import SinkFormat
 from engine.formats.source_format import SourceFormat
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.job_graph import JobGraph, JobVertex
+from engine.graph.job_graph import USER_KEY, JobGraph, JobVertex
 from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
@@ -120,6 +122,15 @@ def plan_job(plan: Plan, settings: OptimizerSettings, configuration: Configurati
     job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
     job_graph = msgspec.structs.replace(job_graph, stores=stores, page_share=settings.page_budget.share)
     return PlannedJob(job_graph, split_lines(optimized), tuple(warnings))
+
+
+def owned(job: PlannedJob) -> PlannedJob:
+    """Return a job with the user that a server runs it for, if there is one."""
+    user = job_user()
+    if not user:
+        return job
+    configuration = {**job.graph.configuration, USER_KEY: user}
+    return msgspec.structs.replace(job, graph=msgspec.structs.replace(job.graph, configuration=configuration))
 
 
 def keep_job(kept: KeptJob, job: PlannedJob, conditions: Hashable) -> None:

@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.flight_sql.messages import packed
+from engine.rpc.principal import Role
+from engine.rpc.user_tokens import add_user
 from tests.entrypoint.conftest import installation  # noqa: F401 - a fixture
 from tests.flight_sql.conftest import until
 
@@ -42,8 +44,9 @@ def numbers(tmp_path):
     return path
 
 
-def rows(uri, query):
-    with dbapi.connect(uri, autocommit=True) as connected, connected.cursor() as cursor:
+def rows(uri, query, token=""):
+    login = {"username": "any", "password": token} if token else {}
+    with dbapi.connect(uri, login, autocommit=True) as connected, connected.cursor() as cursor:
         cursor.execute(query)
         return cursor.fetchall()
 
@@ -177,4 +180,24 @@ def test_statements_run_on_a_cluster(serve, conf, numbers, installation):  # noq
         return "RUNNING" not in listed
 
     assert until(has_ended), "a cancelled job runs on, on the cluster"
+    assert installation.run("cluster", "stop").returncode == 0
+
+
+def test_jobs_on_a_cluster_belong_to_the_user_of_the_statement_or_of_the_server(serve, conf, installation):  # noqa: F811
+    ada = add_user(conf / "users.tokens", "ada", Role.SUBMIT)
+    own = conf / "bi.token"
+    own.write_text(add_user(installation.conf / "users.tokens", "bi", Role.SUBMIT))
+    own.chmod(0o600)
+    started = installation.run("cluster", "start")
+    assert started.returncode == 0, started.stderr
+    (conf / "cluster.secret").write_bytes((installation.conf / "cluster.secret").read_bytes())
+    (conf / "cluster.secret").chmod(0o600)
+    users = f"security.users-file={conf / 'users.tokens'}"
+    target = ("-t", "cluster", "-m", f"localhost:{installation.port}", "-D", users)
+    for extra, user in (((), "ada"), (("-D", f"security.token-file={own}"), "bi")):
+        _, uri = serve(*target, *extra)
+        assert rows(uri, "SELECT sum(n) FROM (VALUES (1), (2)) v(n)", ada) == [(3,)]
+        words = ("job", "list", "--user", user, "--state", "FINISHED")
+        listed = installation.run(*words, command=(sys.executable, "-m", "engine.cli.main"))
+        assert listed.stdout.count("SELECT sum(n)") == 1, listed
     assert installation.run("cluster", "stop").returncode == 0

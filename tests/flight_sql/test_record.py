@@ -11,6 +11,7 @@ from engine.flight_sql.access import Caller
 from engine.flight_sql.admission import GoneError
 from engine.flight_sql.record import Asker, Record, address_of, outcome_of, shown_statement
 from engine.flight_sql.service import FlightSqlService
+from engine.minicluster.mini_cluster import MiniCluster
 from engine.rpc.principal import Role
 from engine.rpc.user_tokens import add_user
 from tests.flight_sql.conftest import idle, until
@@ -114,6 +115,27 @@ def test_each_statement_has_one_entry_with_its_end(service, entries):
     assert {(each.outcome, each.credential) for each in logins} >= {("done", "user-token"), ("done", "server-token")}
     refused = next(each for each in entries if each.details.get("statement") == "DROP VIEW v")
     assert "the role read runs queries alone" in refused.reason
+
+
+def test_jobs_belong_to_the_user_of_their_statement(service, tmp_path, monkeypatch):
+    submitted = []
+    submit = MiniCluster.submit
+
+    def noted(self, graph, *others):
+        submitted.append(graph.user)
+        return submit(self, graph, *others)
+
+    monkeypatch.setattr(MiniCluster, "submit", noted)
+    server = service.token_file.read_text().strip()
+    select = "SELECT n FROM t ORDER BY n"
+    copy = "COPY (SELECT n FROM t) TO '{}' (FORMAT parquet)"
+    asked = [("read", select), ("submit", select), ("submit", copy), ("", select), ("", copy)]
+    for index, (user, text) in enumerate(asked):
+        token = service.tokens[Role[user.upper()]] if user else server
+        with cursor_of(service, token) as connection, connection.cursor() as cursor:
+            cursor.execute(text.format(tmp_path / f"out-{index}"))
+            assert cursor.fetchall()
+    assert submitted == [user for user, _ in asked]
 
 
 def test_a_wrong_token_is_recorded_without_it_and_not_each_time(service, entries):

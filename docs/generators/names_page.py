@@ -23,7 +23,7 @@ function of your own. Texts in the place of a column are names of columns. The p
 used most, and [traps](traps.md) has the names that mean something else.
 
 """
-_MODULES: Final = {"functions": "pyspark.sql.functions", "groupby": "groupby(...)"}
+_MODULES: Final = {"functions": "pyspark.sql.functions", "selectors": "polars.selectors", "groupby": "groupby(...)"}
 
 
 def names_page(library: str) -> str:

@@ -245,7 +245,8 @@ class DataSet(RowCalls, FunctionalCalls, OutputCalls):
         """Return rows at each ``every`` from the first time to the last, nulls where there was none, in no order.
 
         ``every`` is a length of elapsed time, "15 min", or a number for a column of whole numbers. ``by``: keys, each
-        with its own first and last time. Rows at other times are left out. ``forward_fill`` fills the gaps.
+        with its own first and last time. Rows at other times are left out; a time that is null ends the job.
+        ``forward_fill`` fills the gaps.
 
         >>> rows({"n": [1, 3], "x": [5, 7]}).upsample("n", 1).sort("n").to_dicts()
         [{'n': 1, 'x': 5}, {'n': 2, 'x': None}, {'n': 3, 'x': 7}]

@@ -114,7 +114,7 @@ class FileCalls(SourceCalls):
 
         Without ``schema`` the rows decide names and types, and a warning says which.
         """
-        return self.from_rows(filled_dicts(rows, schema), schema)
+        return self._of_rows(filled_dicts(rows, schema), schema, "from_dicts")
 
     def from_dict(self, columns: Mapping[str, Any], schema: pa.Schema | None = None) -> DataSet:
         """Take columns by name: lists, or arrays of pyarrow or NumPy."""

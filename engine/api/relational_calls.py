@@ -156,7 +156,9 @@ class RelationalCalls(Calls):
         from engine.functions.user_function import function_of
 
         if function_of("filter", condition) is None:
-            raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
+            text = f"; a condition of SQL is expr({condition!r})" if isinstance(condition, str) else ""
+            expected = "expected an expression such as col('a') > 1, or a function"
+            raise SchemaError(f"filter({condition!r}): {expected}{text}")
         if columns is None:
             return self._same_rows(python_function("filter", condition))
         from engine.column_expressions.udfs import truth_of

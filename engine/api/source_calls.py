@@ -406,16 +406,22 @@ class SourceCalls(ABC):
 
         Without ``schema`` the rows decide names and types, and a warning says which; dataclass instances are rows too.
         """
+        return self._of_rows(rows, schema, "from_rows", rate_limit)
+
+    def _of_rows(
+        self, rows: Iterable[Any], schema: pa.Schema | None, what: str, rate_limit: float | None = None
+    ) -> DataSet:
+        """Take rows; ``what``: the call that errors and warnings name."""
         from engine.column_expressions.data_types import declared_schema
         from engine.functions.schema_inference import plain_rows, schema_of_rows, schema_text
 
         if schema is None:
             rows = plain_rows(rows)
-            schema = schema_of_rows(rows, "from_rows")
-            warn_user(f"from_rows: no schema= was passed, {len(rows)} rows decided it; pass {schema_text(schema)}")
+            schema = schema_of_rows(rows, what)
+            warn_user(f"{what}: no schema= was passed, {len(rows)} rows decided it; pass {schema_text(schema)}")
         if isinstance(schema, pa.Schema):
-            schema = declared_schema(schema, "from_rows")
-        return self.from_arrow(rows_to_table(rows, schema), rate_limit)
+            schema = declared_schema(schema, what)
+        return self.from_arrow(rows_to_table(rows, schema, what), rate_limit)
 
     def sequence(
         self, start: Any, stop: Any, step: Any = None, *, name: str = "value", closed: SequenceEnds = "both"

@@ -277,6 +277,9 @@ def upsampled(data: D, index: Any, every: Any, by: Any) -> D:
         raise NotYetSupportedError(f"upsample every={every!r}: steps of months")
     keys = [] if by is None else data._names(by, "upsample by")
     first, last, place, held = (_free(data, each) for each in ("first", "last", "place", "held"))
+    at = col(axis.name)
+    known = at.require(at.is_not_null(), f"upsample: {axis.name!r} is null in a row; drop_nulls first")
+    data = data.with_columns(**{axis.name: known})
     ends = data.group_by(*keys).agg(**{first: min_(axis.name), last: max_(axis.name)}).drop_nulls(first)
     steps = (axis.ticks(col(last)) - axis.ticks(col(first))) // step.ticks
     places = ends.with_columns(**{held: lit(",").str.repeat(steps).str.split(",")}).explode(held, place)

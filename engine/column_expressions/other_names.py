@@ -19,6 +19,7 @@ Held by: tests/api/test_other_names.py
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
@@ -31,16 +32,16 @@ ON_DATA_SETS: Final = _by_name(
     ("order_by sort_by", "sort(by, descending=...)"),
     ("with_column mutate", "with_columns(name=expression)"),
     ("merge_asof", "asof_join(other, on=..., by=...)"),
-    ("concat append vstack extend", "union(other)"),
+    ("concat append", "union(other)"),
     ("minus", "except_(other, all=...)"),
     ("drop_na", "drop_nulls(subset)"),
-    ("write_ndjson", "write_json(path), and env.execute() runs it"),
-    ("height", "count() and columns"),
-    ("map_rows", "map(fn, schema)"),
+    ("profile", "explain(analyze=True)"),
+    ("fetch", "head(n)"),
+    ("approx_n_unique", "agg(n=approx_count_distinct('x'))"),
     ("flatMap", "flat_map(fn, schema)"),
     ("mapPartitions", "map_partition(fn, schema)"),
     ("with_row_count", "with_row_index(name)"),
-    ("to_dict_list rows", "to_dicts()"),
+    ("to_dict_list", "to_dicts()"),
     ("groupby_dynamic", "group_by_dynamic(index, every)"),
 )
 
@@ -162,10 +163,14 @@ ON_PACKAGE: Final = _by_name(
     ("DataFrame LazyFrame", "DataSet"),
 )
 _PACKAGE: Final = "the package"
+_SELECTORS: Final = "drey.selectors"
 
 #: places of the methods of a kind in other libraries: library and part
 _PLACES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "a data set": (("Polars", "LazyFrame"), ("PySpark", "DataFrame"), ("pandas", "Series and DataFrame")),
+    "a data set": (
+        *(("Polars", "LazyFrame"), ("Polars", "DataFrame")),
+        *(("PySpark", "DataFrame"), ("pandas", "Series and DataFrame")),
+    ),
     "group_by()": (("Polars", "GroupBy"), ("PySpark", "GroupedData"), ("pandas", "groupby")),
     "an expression": (("Polars", "Expr"), ("PySpark", "Column"), ("pandas", "Series and DataFrame")),
     ".str": (("Polars", "Expr.str"), ("pandas", "Series.str"), ("Polars", "Expr.bin"), ("Polars", "Expr.cat")),
@@ -174,6 +179,7 @@ _PLACES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ".struct": (("Polars", "Expr.struct"),),
     ".name": (("Polars", "Expr.name"),),
     _PACKAGE: (("PySpark", "functions"), ("Polars", "Expr")),
+    _SELECTORS: (("Polars", "selectors"),),
 }
 #: similarity from which a name is suggested, 0 to 1
 _LIKE: Final = 0.7
@@ -211,6 +217,13 @@ def package_advice(name: str, own: Sequence[str]) -> str:
     return _said(found)
 
 
+def selectors_error(name: str, own: Sequence[str]) -> AttributeError:
+    """Return the error about a name that no selector has."""
+    close = difflib.get_close_matches(name, own, 1, _LIKE)
+    near = f": did you mean {close[0]!r}?" if close else f"; there are {', '.join(own)}"
+    return AttributeError(f"{_SELECTORS} has no {name!r}{_said(_answer(_SELECTORS, name)) or near}", name=name)
+
+
 def _said(advice: str) -> str:
     """Return an advice, or the reason why there is none, as the end of an error."""
     reason = advice.removeprefix("no: ")
@@ -227,8 +240,6 @@ def _answer(kind: str, name: str) -> str:
 
 def _near(name: str, held: HasOtherNames) -> str:
     """Return names similar to one, with their place; all names where there are few."""
-    import difflib
-
     own = _names_of(held)
     behind = {one: space for space in held._spaces for one in _names_of(getattr(held, space))}
     if name in behind:

@@ -32,20 +32,18 @@ _CONVERSION_ERRORS = (
 )
 
 
-def _as_tuple(row: Any, names: Sequence[str], index: int) -> Sequence[Any]:
+def _as_tuple(row: Any, names: Sequence[str], index: int, what: str) -> Sequence[Any]:
     if isinstance(row, Mapping):
         unknown = [key for key in row if key not in names]
         missing = [name for name in names if name not in row]
         if unknown or missing:
-            what = f"unknown {unknown}" if unknown else f"missing {missing}"
-            raise DataError(f"from_rows: row {index}: {what}; the schema has {', '.join(names)}")
+            fault = f"unknown {unknown}" if unknown else f"missing {missing}"
+            raise DataError(f"{what}: row {index}: {fault}; the schema has {', '.join(names)}")
         return [row[name] for name in names]
     if isinstance(row, str | bytes) or not isinstance(row, Sequence):
-        raise DataError(f"from_rows: row {index} is a {type(row).__name__}; expected a tuple, a list or a dict")
+        raise DataError(f"{what}: row {index} is a {type(row).__name__}; expected a tuple, a list or a dict")
     if len(row) != len(names):
-        raise DataError(
-            f"from_rows: row {index} has {len(row)} values; the schema has {len(names)}: {', '.join(names)}"
-        )
+        raise DataError(f"{what}: row {index} has {len(row)} values; the schema has {len(names)}: {', '.join(names)}")
     return row
 
 
@@ -84,34 +82,34 @@ def columns_to_table(columns: Any, schema: pa.Schema | None) -> pa.Table:
         ) from None
 
 
-def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
-    """Return rows as a table of the schema.
+def rows_to_table(rows: Iterable[Any], schema: pa.Schema, what: str = "from_rows") -> pa.Table:
+    """Return rows as a table of the schema; errors begin with ``what`` was called.
 
     Raises: SchemaError (no schema), DataError naming the row (0-based), the column and the value that does not fit.
     """
     if not isinstance(schema, pa.Schema) or not schema.names:
-        raise SchemaError("from_rows: schema must be a pyarrow.Schema with at least one column")
-    tuples = [_as_tuple(row, schema.names, index) for index, row in enumerate(rows)]
+        raise SchemaError(f"{what}: schema must be a pyarrow.Schema with at least one column")
+    tuples = [_as_tuple(row, schema.names, index, what) for index, row in enumerate(rows)]
     columns = list(zip(*tuples, strict=True)) if tuples else [()] * len(schema)
-    arrays = [_to_array(values, field) for values, field in zip(columns, schema, strict=True)]
+    arrays = [_to_array(values, field, what) for values, field in zip(columns, schema, strict=True)]
     nullable = nullable_schema(schema)
     return pa.Table.from_arrays(arrays, schema=nullable)
 
 
-def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
+def _to_array(values: Sequence[Any], field: pa.Field, what: str) -> pa.Array:
     try:
         check_values(values, field.type)
         array = array_of(values, field.type)
         if pa.types.is_decimal(field.type):
             check_zeros(values, array)
     except _CONVERSION_ERRORS:
-        raise _bad_value(values, field) from None
+        raise _bad_value(values, field, what) from None
     if not field.nullable and array.null_count:
-        raise DataError(f"from_rows: row {values.index(None)}, column {field.name!r}: null, but it is not nullable")
+        raise DataError(f"{what}: row {values.index(None)}, column {field.name!r}: null, but it is not nullable")
     return array
 
 
-def _bad_value(values: Sequence[Any], field: pa.Field) -> DataError:
+def _bad_value(values: Sequence[Any], field: pa.Field, what: str) -> DataError:
     for index, value in enumerate(values):
         try:
             check_values([value], field.type)
@@ -123,7 +121,7 @@ def _bad_value(values: Sequence[Any], field: pa.Field) -> DataError:
             shown = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
             reason = f": {error.reason}" if isinstance(error, MisfitError) else ""
             return DataError(
-                f"from_rows: row {index}, column {field.name!r}: {shown} ({type(value).__name__}) is not {field.type}"
+                f"{what}: row {index}, column {field.name!r}: {shown} ({type(value).__name__}) is not {field.type}"
                 f"{reason}"
             )
-    return DataError(f"from_rows: column {field.name!r}: the values do not fit into {field.type}")
+    return DataError(f"{what}: column {field.name!r}: the values do not fit into {field.type}")

@@ -148,6 +148,15 @@ def _described(expressions: Sequence[Expression], operands: Sequence[Operand]) -
     return ", ".join(f"{expression_text(part)} is {operand.type}" for part, operand in pairs)
 
 
+def _remedies_of_days(call: Call, operands: Sequence[Operand]) -> list[str]:
+    """Return the advice about a number that is added to a date or a timestamp."""
+    kinds = [one.type for one in operands]
+    is_sum = call.function in ("add", "subtract")
+    has_moment = any(pa.types.is_date(kind) or pa.types.is_timestamp(kind) for kind in kinds)
+    is_of_days = is_sum and has_moment and any(map(pa.types.is_integer, kinds))
+    return ["a number of days is datetime.timedelta(days=1), or .dt.add(days=1)"] if is_of_days else []
+
+
 def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> Operand:
     operands = [compile_operand(argument, schema, shared) for argument in call.arguments]
     entry = find_function(call.function, len(operands))
@@ -164,6 +173,7 @@ def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> 
     except _ARROW_ERRORS as error:
         name = call.function.replace("_", " ")
         remedies = [key_remedy(each.type) for each in operands if not is_key_type(each.type)]
+        remedies = remedies or _remedies_of_days(call, operands)
         remedy = f": {remedies[0]}" if remedies else f" ({_first_line(error)})"
         raise SchemaError(
             f"{expression_text(call)}: cannot {name}: {_described(call.arguments, operands)}{remedy}"

@@ -11,7 +11,7 @@ A test holds that each public name of the three libraries has an answer. The pag
 and an AttributeError for one of the names says the answer.
 
 polars_expressions.py    Polars' expressions; polars_namespaces.py: texts, times, lists and the rest
-polars_frames.py         its lazy frames and groups
+polars_frames.py         its frames, groups and selectors
 spark_functions.py       ``pyspark.sql.functions``: values; spark_collections.py: lists, maps, aggregates, windows
 spark_frames.py          DataFrame, GroupedData, Column
 pandas_names.py          Series, DataFrame, accessors, groups
@@ -58,7 +58,9 @@ _POLARS: Final[dict[str, Rows]] = {
     "Expr.meta": polars_expressions.META,
     "Expr.ext": polars_expressions.EXT,
     "LazyFrame": polars_frames.LAZY_FRAME,
+    "DataFrame": polars_frames.DATA_FRAME,
     "GroupBy": polars_frames.GROUP_BY,
+    "selectors": polars_frames.SELECTORS,
 }
 _SPARK: Final[dict[str, Rows]] = {
     "functions": spark_collections.FUNCTIONS,

@@ -90,7 +90,7 @@ class Answers:
             found = eval(code, {**self._space, "x": x, "y": y})
             if isinstance(found, Aggregate):
                 found = self._typed.agg(found=found)
-            elif isinstance(found, Expr):
+            elif isinstance(found, Expr) and not isinstance(found, selectors.Selector):
                 found = self._typed.select(found)
             if isinstance(found, engine.DataSet):
                 found.schema  # noqa: B018 - types are checked

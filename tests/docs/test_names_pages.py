@@ -11,6 +11,7 @@ from polars.lazyframe.group_by import LazyGroupBy
 
 from docs.generators.names_page import PAGES, names_page
 from engine import Environment, col
+from engine import selectors as cs
 from engine.foreign_names import NAMES
 from tests.docs.answered_names import answers
 
@@ -34,7 +35,10 @@ def names_of_polars():
         if part.startswith("Expr.")
     }
     homes = {"Expr": (pl.Expr,), "LazyFrame": (pl.LazyFrame,), "GroupBy": (GroupBy, LazyGroupBy)}
-    return {part: public(*home) for part, home in homes.items()} | {part: public(home) for part, home in spaces.items()}
+    found = {part: public(*home) for part, home in (homes | {part: (home,) for part, home in spaces.items()}).items()}
+    selectors = {name for name in public(pl.selectors) if inspect.isfunction(getattr(pl.selectors, name))}
+    selectors = {name for name in selectors if getattr(pl.selectors, name).__module__ == pl.selectors.__name__}
+    return found | {"DataFrame": public(pl.DataFrame) - public(pl.LazyFrame), "selectors": selectors}
 
 
 def names_of_pandas():
@@ -111,6 +115,10 @@ def test_the_pages_have_each_name():
         (lambda d: col("b").list.gather([0]), ".list has no 'gather': write array("),
         (lambda d: d.bottom_k(5, by="a"), "a data set has no 'bottom_k': write ds.top(5, 'x', descending=False)"),
         (lambda d: d.set_index("a"), "a data set has no 'set_index': rows have no labels"),
+        (lambda d: d.hstack(d), "a data set has no 'hstack': write ds.join(other, on='k', suffix='_r')"),
+        (lambda d: d.partition_by("a"), "a data set has no 'partition_by': write ds.group_by('k').reduce(f)"),
+        (lambda d: cs.alpha(), "drey.selectors has no 'alpha': write cs.matches('^[A-Za-z]+$')"),
+        (lambda d: cs.numerik(), "drey.selectors has no 'numerik': did you mean 'numeric'?"),
         (lambda d: d.group_by("a").n_unique(), "group_by() has no 'n_unique': write "),
         (lambda d: d.group_by("a").ngroup(), "group_by() has no 'ngroup': write dense_rank().over(order_by='k')"),
     ],

@@ -35,6 +35,10 @@ PRICE, NAME, SIZE, DAY = map(ColumnRef, SCHEMA.names)
         (ColumnRef("prize"), "no column 'prize'; did you mean 'price'? There are: price, name, size, day"),
         (ColumnRef("NAME"), "no column 'NAME'; did you mean 'name'?"),
         (call("subtract", NAME, 1), "name - 1: cannot subtract: name is string, 1 is int64"),
+        (
+            call("add", DAY, 1),
+            "day + 1: cannot add: day is date32[day], 1 is int64: a number of days is datetime",
+        ),
         (call("less", NAME, 1), "name < 1: name is string, 1 is int64; they have no common type: cast one side"),
         (call("and", PRICE, SIZE), "put comparisons in parentheses"),
         (call("str_upper", SIZE), "upper(size): size is int32; .str works on strings; cast to pa.string() first"),

@@ -56,8 +56,12 @@ def test_a_key_that_a_dict_has_not_is_null(env):
     assert env.from_dicts(iter(rows), schema).to_dicts() == expected
     with pytest.warns(DreyWarning, match="pass pa.schema"):
         assert env.from_dicts(rows).to_dicts() == pl.from_dicts(rows).to_dicts()
-    with pytest.raises(DataError, match=r"row 0: unknown \['d'\]; the schema has a, b, c"):
+    with pytest.raises(DataError, match=r"^from_dicts: row 0: unknown \['d'\]; the schema has a, b, c"):
         env.from_dicts([{"d": 1}], schema)
+    with pytest.raises(DataError, match=r"^from_dicts: row 0, column 'a': 'x' \(str\) is not int64"):
+        env.from_dicts([{"a": "x"}], schema)
+    with pytest.raises(SchemaError, match=r"^from_dicts: column 'a' has values of no one type"):
+        env.from_dicts([{"a": 1}, {"a": "x"}])
 
 
 FRAME = pd.DataFrame({"x": [1, 2]})

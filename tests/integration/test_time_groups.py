@@ -215,6 +215,8 @@ def test_a_time_that_is_null_has_no_window(env):
     data = env.from_dict({"n": [1, None]})
     with pytest.raises(JobExecutionError, match="'n' is null in a row; drop_nulls first"):
         data.group_by_dynamic("n", 5).agg(rows=count()).collect()
+    with pytest.raises(JobExecutionError, match="upsample: 'n' is null in a row; drop_nulls first"):
+        data.upsample("n", 1).collect()
 
 
 def test_windows_of_hours_in_a_zone_are_refused(env):

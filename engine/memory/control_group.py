@@ -34,8 +34,13 @@ def machine_bytes(root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> int:
 
 def anonymous_bytes(own_sizes: Path = _OWN_SIZES) -> int:
     """Return the resident memory of this process that no file stands behind; 0 where the system does not say it."""
-    fields = _read(own_sizes).split()
-    return 0 if len(fields) < 3 else (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+    resident, of_files = _resident_pages(own_sizes)
+    return (resident - of_files) * os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_bytes(own_sizes: Path = _OWN_SIZES) -> int:
+    """Return the resident memory of this process; 0 where the system does not say it."""
+    return _resident_pages(own_sizes)[0] * os.sysconf("SC_PAGE_SIZE")
 
 
 def limit_bytes(root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> int | None:
@@ -58,6 +63,12 @@ def kill_count(root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> int:
                 if key == "oom_kill":
                     return int(value)
     return 0
+
+
+def _resident_pages(own_sizes: Path) -> tuple[int, int]:
+    """Return the pages of this process that are resident, and those of them that a file stands behind."""
+    fields = _read(own_sizes).split()
+    return (0, 0) if len(fields) < 3 else (int(fields[1]), int(fields[2]))
 
 
 def _folders(root: Path, own_groups: Path) -> Iterator[Path]:

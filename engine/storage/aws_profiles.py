@@ -15,7 +15,6 @@ Held by: tests/storage/test_aws_profiles.py
 
 from __future__ import annotations
 
-import configparser
 import importlib
 import os
 from collections.abc import Callable, Mapping
@@ -102,6 +101,8 @@ def _file(name: str) -> Path:
 
 
 def _texts_of(name: str) -> dict[str, str]:
+    import configparser
+
     found: dict[str, str] = {}
     for file, section in (("config", f"profile {name}" if name != "default" else name), ("credentials", name)):
         parser = configparser.RawConfigParser()

@@ -17,14 +17,16 @@ import fnmatch
 import io
 import os
 import threading
-import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, NoReturn, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, Self, TypeAlias, cast
 
 from engine.storage.file_system import NO_DESCRIPTOR, FileStatus, FolderEntry
 from engine.storage.fsspec_files import FsspecEntry
+
+if TYPE_CHECKING:
+    import zipfile
 
 SCHEME: Final = "zip"
 _BEGIN: Final = "zip://"
@@ -55,6 +57,8 @@ def _parts(path: str) -> tuple[str, str]:
 @contextmanager
 def _told(path: str) -> Iterator[None]:
     """Raise what zipfile says of an archive as OSError."""
+    import zipfile
+
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -65,6 +69,8 @@ def _told(path: str) -> Iterator[None]:
 
 
 def _archive(path: str, open_file: OpenFile) -> zipfile.ZipFile:
+    import zipfile
+
     stream = open_file(_parts(path)[0])
     try:
         with _told(path):

@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import psutil
 import pyarrow as pa
 
 from engine.clock import Clock
@@ -53,7 +52,7 @@ from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import SpillDirectory, spill_directories
 from engine.machine_limits import raise_descriptor_limit
 from engine.memory.budget import process_budget
-from engine.memory.control_group import anonymous_bytes, machine_bytes
+from engine.memory.control_group import anonymous_bytes, machine_bytes, resident_bytes
 from engine.memory.heap import choose_arrow_pool
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, room_bytes, too_large_text
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_process = psutil.Process()
 _managers_lock = threading.Lock()
 #: memory managers by process, since a fork has its parent's: one of each configuration whose cluster is open; guarded
 #: by: _managers_lock
@@ -203,7 +201,7 @@ class ProcessResources:
         pages, network = self._services.memory_manager, self._services.network_pool
         return MemoryInUse(
             resource_id,
-            _process.memory_info().rss,
+            resident_bytes(),
             pages.pages_used * pages.page_size,
             pa.total_allocated_bytes(),
             network.in_use * network.segment_size,

@@ -11,6 +11,7 @@ import engine
 #: loaded only by who needs them: their import takes longer than planning and running a small job
 NOT_FOR_A_SMALL_JOB = (
     "aiohttp",
+    "configparser",
     "ctypes.util",
     "difflib",
     "email",
@@ -30,8 +31,10 @@ NOT_FOR_A_SMALL_JOB = (
     "pyarrow.csv",
     "pyarrow.dataset",
     "pyarrow.flight",
+    "psutil",
     "rich",
     "yaml",
+    "zipfile",
 )
 
 #: loaded when a call, an operator or a format asks for them

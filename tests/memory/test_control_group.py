@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from engine.memory.control_group import anonymous_bytes, kill_count, limit_bytes, machine_bytes
+from engine.memory.control_group import anonymous_bytes, kill_count, limit_bytes, machine_bytes, resident_bytes
 
 GIB = 1 << 30
 PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -69,6 +69,8 @@ def test_what_the_process_holds_is_resident_memory_without_that_of_files(tmp_pat
     (tmp_path / "statm").write_text("90000 5000 2000 1 0 30000 0\n")
     assert anonymous_bytes(tmp_path / "statm") == 3000 * os.sysconf("SC_PAGE_SIZE")
     assert anonymous_bytes(tmp_path / "none") == 0
+    assert resident_bytes(tmp_path / "statm") == 5000 * os.sysconf("SC_PAGE_SIZE")
+    assert resident_bytes(tmp_path / "none") == 0
     before = anonymous_bytes()
     held = bytearray(b"x" * (64 << 20))
     assert anonymous_bytes() - before > len(held) // 2

@@ -1,6 +1,6 @@
 """Ship strategies: how rows travel between two operators, and the channels and buffers for it.
 
-    ShipStrategy            what the optimizer decides: is it over the network, does it compare keys
+    ShipStrategy            what the optimizer decides: whether rows leave their subtask, and by what
     ResultPartitionType     what the producer keeps: PIPELINED (queues) or BLOCKING (persistent)
     DistributionPattern     which producers feed which consumers: POINTWISE or ALL_TO_ALL
     PartitionerSpec         which channel selector a RecordWriter uses, with its keys
@@ -34,11 +34,6 @@ class ShipStrategy(StrEnum):
     def is_network(self) -> bool:
         """Whether rows may leave their subtask."""
         return self not in (ShipStrategy.NONE, ShipStrategy.FORWARD)
-
-    @property
-    def needs_comparator(self) -> bool:
-        """Whether key columns decide the way."""
-        return self in (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_RANGE, ShipStrategy.PARTITION_CUSTOM)
 
 
 class ResultPartitionType(StrEnum):

@@ -37,15 +37,14 @@ def test_batch_exchanges_are_blocking_results():
     assert DataExchangeMode.PIPELINE_WITH_BATCH_FALLBACK.result_type is ResultPartitionType.PIPELINED
 
 
-def test_ship_strategies_have_the_fields_two_properties():
-    properties = {strategy.value: (strategy.is_network, strategy.needs_comparator) for strategy in ShipStrategy}
-    assert properties == {
-        "NONE": (False, False),
-        "FORWARD": (False, False),
-        "PARTITION_RANDOM": (True, False),
-        "PARTITION_HASH": (True, True),
-        "PARTITION_RANGE": (True, True),
-        "BROADCAST": (True, False),
-        "PARTITION_FORCED_REBALANCE": (True, False),
-        "PARTITION_CUSTOM": (True, True),
+def test_ship_strategies_say_whether_rows_leave_their_subtask():
+    assert {strategy.value: strategy.is_network for strategy in ShipStrategy} == {
+        "NONE": False,
+        "FORWARD": False,
+        "PARTITION_RANDOM": True,
+        "PARTITION_HASH": True,
+        "PARTITION_RANGE": True,
+        "BROADCAST": True,
+        "PARTITION_FORCED_REBALANCE": True,
+        "PARTITION_CUSTOM": True,
     }

@@ -3,7 +3,7 @@
 jobmanager.py          python -m engine.entrypoint.jobmanager: a JobManager's process
 leading_stores.py      settings and stores of what it runs while it leads
 leader_endpoint.py     which JobManager leads: answered by JobManagers, asked by TaskManagers
-leader_seat.py         the leaderships of one JobManager, one after the other
+process_contender.py   the leaderships of one JobManager, one after the other
 supervisor.py          python -m engine.entrypoint.supervisor: restarts a JobManager that died, ends its session at once
 storage_places.py      where a JobManager keeps what outlives a leader
 stored_garbage.py      what is stored and no job needs, for commands

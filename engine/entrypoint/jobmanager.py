@@ -44,8 +44,8 @@ from engine.dispatcher.leading_components import LeadingComponents
 from engine.entrypoint.audit_file import AuditFile, start_entry
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint, listed_job_managers
-from engine.entrypoint.leader_seat import LeaderSeat
 from engine.entrypoint.leading_stores import leading_settings, leading_stores
+from engine.entrypoint.process_contender import ProcessContender
 from engine.entrypoint.process_watch import ProcessWatch, local_folders
 from engine.entrypoint.servers import (
     ProcessServer,
@@ -88,7 +88,7 @@ class JobManager:
         self._configuration = context.configuration
         self._clock = SystemClock()
         self._leader = LeaderEndpoint()
-        self._seat = LeaderSeat(
+        self._contender = ProcessContender(
             self._leader,
             lambda: self._server.address,
             self._make_components,
@@ -147,7 +147,7 @@ class JobManager:
 
     def _add_routes(self, routes: Iterable[Route]) -> None:
         """Add routes that the leader answers, and whose changes are recorded."""
-        of_leader = forwarded(routes, self._seat.leader_elsewhere, self._server.forwarder)
+        of_leader = forwarded(routes, self._contender.leader_elsewhere, self._server.forwarder)
         self._server.http.add_routes(audited(of_leader, self._audit.note))
 
     async def start(self) -> None:
@@ -170,7 +170,7 @@ class JobManager:
                 kind, zookeeper=zookeeper_settings(self._configuration, self._credentials, self._context.session_pipe)
             )
             self._retrieval = services.retrieval()
-            self._retrieval.start(self._seat)
+            self._retrieval.start(self._contender)
         else:
             epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
             services = create_ha_services(kind, address, next_epoch(epoch_file, self._clock))
@@ -181,19 +181,19 @@ class JobManager:
             handles = FileHandles(self._storage.handles, self._election.has_leadership)
             handles.hold()
             self._handles = handles
-        self._seat.enter(self._election)
+        self._contender.enter(self._election)
 
     async def stop(self, reason: str) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
-        self._seat.is_stopping = True
+        self._contender.is_stopping = True
         self._audit.note(AuditEntry("stop", "done", reason=reason))
         # Another JobManager leads first; closing may wait for ZooKeeper.
-        seats = [part for part in (self._election, self._retrieval) if part is not None]
+        parts = [part for part in (self._election, self._retrieval) if part is not None]
         await close_all_async(
             [
                 self._cancel_lost_jobs,  # while it leads: no other process may remove what is staged
-                *(partial(asyncio.to_thread, part.close) for part in seats),
-                self._seat.leave,
+                *(partial(asyncio.to_thread, part.close) for part in parts),
+                self._contender.leave,
                 *(() if self._webhook is None else (self._webhook.close,)),
                 self._server.stop,
                 self._watch.stop,
@@ -205,7 +205,7 @@ class JobManager:
 
     async def _cancel_lost_jobs(self) -> None:
         """Cancel the jobs that no leader resumes, so that no staging of theirs stays."""
-        components = self._seat.components
+        components = self._contender.components
         dispatcher = None if components is None else components.dispatcher
         if dispatcher is not None and not self._storage.is_durable:
             await dispatcher.cancel_all(CANCEL_S)
@@ -235,11 +235,11 @@ class JobManager:
             dispatcher.spawn(garbage.run(), "garbage")
 
     def _leader_metrics(self) -> dict[str, float]:
-        leader = self._seat.leader
+        leader = self._contender.leader
         values = {
-            "Status.Leader.Leads": float(self._seat.components is not None),
+            "Status.Leader.Leads": float(self._contender.components is not None),
             "Status.Leader.Epoch": float(0 if leader is None else leader.epoch),
-            "Status.Leader.Elections": float(self._seat.election_count),
+            "Status.Leader.Elections": float(self._contender.election_count),
         }
         health = None if self._ha is None else self._ha.session_health()
         if health is not None:
@@ -250,21 +250,21 @@ class JobManager:
 
     def _why_not_ready(self) -> NotReady | None:
         """Return the reason for which neither this process nor one that it knows takes jobs."""
-        if self._seat.is_stopping:
+        if self._contender.is_stopping:
             return NotReady.STOPPING
-        if self._seat.components is not None:
+        if self._contender.components is not None:
             return None
         health = None if self._ha is None else self._ha.session_health()
         is_cut_off = health is not None and not health.is_connected  # the leader that it knows may be none any more
-        return NotReady.NO_LEADER if self._seat.leader is None or is_cut_off else None
+        return NotReady.NO_LEADER if self._contender.leader is None or is_cut_off else None
 
     def _gateway(self, name: str) -> Gateway:
         """Return a leading component; raises ResourceError when none leads here."""
-        if self._seat.components is None:
-            leader = self._seat.leader
+        if self._contender.components is None:
+            leader = self._contender.leader
             who = f"{leader.address} does" if leader is not None else "none does at present"
             raise ResourceError(f"{NOT_LEADING}: {who}")
-        return self._rpc.connect(self._rpc.address_of(name), self._seat.components.epoch)
+        return self._rpc.connect(self._rpc.address_of(name), self._contender.components.epoch)
 
 
 def _names(configuration: Configuration, bind_host: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The processes of a model cluster: JobManagers with all that leads in them, TaskExecutors, and clients of jobs.
 
-Of a JobManager only the servers are missing: its seat, election, Dispatcher, ResourceManager, JobMasters, storage and
-journals are the real ones. A TaskExecutor is a simulated one with the real registration.
+Of a JobManager only the servers are missing: its contender, election, Dispatcher, ResourceManager, JobMasters, storage
+and journals are the real ones. A TaskExecutor is a simulated one with the real registration.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from engine.dispatcher.garbage_timer import GarbageTimer
 from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.leading_components import LeadingComponents, LeadingSettings, LeadingStores
 from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, LeaderEndpoint
-from engine.entrypoint.leader_seat import LeaderSeat
 from engine.entrypoint.leading_stores import job_store
+from engine.entrypoint.process_contender import ProcessContender
 from engine.errors import EngineError, JobNotFoundError
 from engine.gateways.leader import LEADER_ADDRESS
 from engine.gateways.messages import (
@@ -78,19 +78,19 @@ class JobManagerModel(Member):
 
     def __init__(self, world, host):
         super().__init__(world, host)
-        self.election = self.retrieval = self.seat = None
+        self.election = self.retrieval = self.contender = None
         self.begin(self._begin)
 
     def _begin(self):
         endpoint = LeaderEndpoint()
-        self.seat = LeaderSeat(
+        self.contender = ProcessContender(
             endpoint, lambda: self.host, self._components, lambda: None, self.fatal, self._collect_garbage
         )
         self.rpc.start(endpoint)
         services = self.open_services()
         self.retrieval, self.election = services.retrieval(), services.election()
-        self.retrieval.start(self.seat)
-        self.seat.enter(self.election)
+        self.retrieval.start(self.contender)
+        self.contender.enter(self.election)
 
     def _components(self, epoch):
         self.world.check_leaders()
@@ -119,16 +119,16 @@ class JobManagerModel(Member):
 
     @property
     def job_masters(self):
-        components = self.seat.components
+        components = self.contender.components
         dispatcher = None if components is None else components.dispatcher
         return [] if dispatcher is None else [each.job_master for each in dispatcher._running.values()]
 
     async def leave(self):
         """End as the real one does when it is told to."""
-        self.seat.is_stopping = True
+        self.contender.is_stopping = True
         await asyncio.to_thread(self.election.close)
         await asyncio.to_thread(self.retrieval.close)
-        await self.seat.leave()
+        await self.contender.leave()
 
 
 class ExecutorModel(SimExecutor):

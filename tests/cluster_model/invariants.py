@@ -141,7 +141,7 @@ class Invariants:
     def told(self):
         """Return how far clients are, for the error of a run that hangs."""
         states = [(each.name, each.is_accepted, each.outcome and each.outcome.status) for each in self.clients]
-        leading = [each.host for each in self.job_managers.values() if each.seat.components is not None]
+        leading = [each.host for each in self.job_managers.values() if each.contender.components is not None]
         return f"{states}, left: {self.left()}, leading: {leading}"
 
 

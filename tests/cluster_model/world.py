@@ -144,7 +144,8 @@ class World(Invariants):
     # ---- faults ----
 
     def kill_leader(self):
-        leading = [each for each in self.job_managers.values() if not each.is_dead and each.seat.components is not None]
+        alive = [each for each in self.job_managers.values() if not each.is_dead]
+        leading = [each for each in alive if each.contender.components is not None]
         if leading:
             self.kill(self.chance.choice(leading))
 

@@ -1,4 +1,4 @@
-"""LeaderSeat: the leaderships of one process, one after the other, and what it knows of the leader.
+"""ProcessContender: the leaderships of one process, one after the other, and what it knows of the leader.
 
     epoch ─► components are made and started ─► the address is published ─► ... ─► revoke ─► they stop
     notify ─► the leader, for those that ask this process; nothing while it leads itself
@@ -28,7 +28,7 @@ from ha.interfaces import LeaderElection
 _log = logging.getLogger(__name__)
 
 
-class LeaderSeat:
+class ProcessContender:
     """A LeaderContender and LeaderRetrievalListener; made on the event loop.
 
     Args:

@@ -18,7 +18,7 @@ from engine.connectors.path_source import PathOptions
 from engine.connectors.row_source import columns_to_table, filled_dicts, without_index
 from engine.errors import ConfigurationError, SchemaError
 from engine.graph.plan import Source
-from engine.graph.source_spec import PathSource, TextSource
+from engine.graph.source_spec import TextSource
 from engine.storage.store_options import StorageOptions
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _text_source(lines: DataSet) -> TextSource:
     """Return the source of lines, without the columns of their folders."""
     operator = lines._node.operator
     assert isinstance(operator, Source), "lines of files"
-    spec = operator.spec.inner if isinstance(operator.spec, PathSource) else operator.spec
+    spec = getattr(operator.spec, "inner", operator.spec)
     assert isinstance(spec, TextSource), "lines of files"
     return spec
 

@@ -2,7 +2,7 @@
 
     expanded([cs.float() * 2, "k"], schema) -> [a * 2 under the name a, b * 2 under the name b, "k"]
 
-``Columns`` is the leaf that stands for the columns. No plan has one: data sets replace it where they take columns.
+``Columns`` is the leaf that stands for the columns. Data sets replace it where they take columns: a plan holds none.
 
 Held by: tests/integration/test_selectors.py
 """

@@ -311,24 +311,6 @@ def _with_its_year(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _views(node: exp.Expr) -> exp.Expr:
-    """Return a SELECT whose LATERAL VIEWs are joins with unnest()."""
-    for view in node.args.get("laterals") or []:
-        if not view.args.get("view"):
-            continue
-        kind, alias = view.this, view.args.get("alias")
-        if type(kind) is not exp.Explode:
-            raise NotYetSupportedError(f"sql: LATERAL VIEW {kind.key}(); write LATERAL VIEW explode(list)")
-        rows = exp.Unnest(expressions=[kind.this.copy()], alias=alias.copy() if alias is not None else None)
-        join = exp.Join(this=rows, kind="CROSS")
-        if view.args.get("outer"):
-            join = exp.Join(this=rows, side="LEFT", on=exp.true())
-        node.append("joins", join)
-    if any(view.args.get("view") for view in node.args.get("laterals") or []):
-        node.set("laterals", [view for view in node.args["laterals"] if not view.args.get("view")])
-    return node
-
-
 def _by_name(names: dict[str, Repair]) -> Repair:
     """Return a repair of functions that sqlglot does not know."""
     return lambda node: names[node.name.lower()](node) if node.name.lower() in names else node
@@ -375,7 +357,6 @@ _BEYOND_TWO: Final = "of a population in this dialect; skewness() and kurtosis()
 _SPARK: Final[dict[type[exp.Expr], Repair]] = {
     **_OF_SPARK_LISTS,
     **_OF_JAVA,
-    exp.Select: _views,
     exp.Table: _rows_of_numbers,
     exp.Extract: _of_spark,
     exp.DayOfWeek: _more("dayofweek", 1),

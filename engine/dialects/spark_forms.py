@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlglot import exp, parse_one
 
-from engine.dialects.shared_forms import Repair, call, numbers_between, refused
+from engine.dialects.shared_forms import Repair, call, number, numbers_between, refused
 from engine.errors import NotYetSupportedError
 
 #: type of a moment without a zone, which is one of UTC
@@ -95,8 +95,59 @@ def _by_days(node: Any) -> exp.Expr:
     return numbers_between(node)
 
 
+#: functions of several rows that stand in SELECT there, and what to write
+_ROWS_IN_SELECT: Final = {
+    "explode_outer": "LATERAL VIEW OUTER explode(list) t AS value",
+    "posexplode": "LATERAL VIEW posexplode(list) t AS pos, value",
+    "posexplode_outer": "LATERAL VIEW OUTER posexplode(list) t AS pos, value",
+    "inline": "LATERAL VIEW explode(list) t AS s, and s.* in SELECT",
+    "inline_outer": "LATERAL VIEW OUTER explode(list) t AS s, and s.* in SELECT",
+    "stack": "FROM (VALUES ...) AS t (a, b)",
+}
+
+
+def _select(node: exp.Expr) -> exp.Expr:
+    """Return a SELECT whose LATERAL VIEWs are joins with unnest()."""
+    for item in node.expressions:
+        name = _name(item.unalias())
+        if name in _ROWS_IN_SELECT:
+            raise NotYetSupportedError(f"sql: {name}() in SELECT; write {_ROWS_IN_SELECT[name]}")
+    laterals = node.args.get("laterals") or []
+    for view in laterals:
+        if view.args.get("view"):
+            node.append("joins", _join(view))
+    if laterals:
+        node.set("laterals", [view for view in laterals if not view.args.get("view")])
+    return node
+
+
+def _name(node: Any) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else _NAMES.get(node.key.strip("_"), "")
+
+
+#: names of functions by the keys of their nodes
+_NAMES: Final = {name.replace("_", ""): name for name in ("explode", *_ROWS_IN_SELECT)}
+
+
+def _join(view: Any) -> exp.Expr:
+    name, alias = _name(view.this), view.args.get("alias")
+    if "explode" not in name:
+        raise NotYetSupportedError(f"sql: LATERAL VIEW {name or view.this.key}(); write LATERAL VIEW explode(list)")
+    lists, names = [view.this.this.copy()], ["col"]
+    if name.startswith("pos"):
+        lists.insert(0, call("range", number(0), call("len", view.this.this.copy())))
+        names.insert(0, "pos")
+    if alias is not None and not alias.columns:
+        alias.set("columns", [exp.to_identifier(one) for one in names])
+    rows = exp.Unnest(expressions=lists, alias=alias.copy() if alias is not None else None)
+    if view.args.get("outer") or name.endswith("outer"):
+        return exp.Join(this=rows, side="LEFT", on=exp.true())
+    return exp.Join(this=rows, kind="CROSS")
+
+
 #: forms of Spark by the node that they repair
 SPARK_FORMS: Final[dict[type[exp.Expr], Repair]] = {
+    exp.Select: _select,
     exp.Left: form("left(a, CASE WHEN b < 0 THEN 0 ELSE b END)"),
     exp.Right: form("right(a, CASE WHEN b < 0 THEN 0 ELSE b END)"),
     exp.Ln: _where("a > 0"),

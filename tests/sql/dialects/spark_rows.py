@@ -393,7 +393,14 @@ SELECT n, sum(n) OVER (ORDER BY n ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM
 SELECT q FROM x LATERAL VIEW explode(l) y AS q ORDER BY q
 SELECT n, q FROM x LATERAL VIEW OUTER explode(l) y AS q ORDER BY n, q
 SELECT n, o, q FROM x LATERAL VIEW posexplode(l) y AS o, q ORDER BY n, o
+SELECT n, o, q FROM x LATERAL VIEW OUTER posexplode(l) y AS o, q ORDER BY n, o
+SELECT n, o, q FROM x LATERAL VIEW posexplode_outer(w) y AS o, q ORDER BY n, o
+SELECT n, q FROM x LATERAL VIEW explode_outer(l) y AS q ORDER BY n, q
+SELECT n, pos, y.col FROM x LATERAL VIEW posexplode(l) y ORDER BY n, pos
 SELECT explode(l) AS q FROM x ORDER BY q
+SELECT explode_outer(l) FROM x
+SELECT posexplode(l) FROM x
+SELECT stack(2, 1, 2) FROM x
 SELECT n, explode(l) AS q FROM x ORDER BY n, q
 SELECT n FROM x WHERE i > (SELECT avg(i) FROM x) ORDER BY n
 SELECT a.n, b.n FROM x a JOIN x b USING (k) ORDER BY 1, 2
@@ -446,7 +453,9 @@ hash(t) = hash(t)
 count(DISTINCT k, b)
 skewness(n)
 kurtosis(n)
-SELECT n, o, q FROM x LATERAL VIEW posexplode(l) y AS o, q ORDER BY n, o
+SELECT explode_outer(l) FROM x
+SELECT posexplode(l) FROM x
+SELECT stack(2, 1, 2) FROM x
 date_format(m, 'HH:mm:ss.SSS')
 date_format(m, 'QQQ')
 date_format(m, 'u')

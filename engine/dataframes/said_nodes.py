@@ -42,6 +42,7 @@ from engine.graph.plan import Filter, PlanNode, Project, SaidForm
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.said_operators import GroupBy, SetOperation
 from engine.lowering.projections import columns_as_they_are
+from engine.lowering.span_aggregates import of_spans
 
 _OF_DIFFERENT: Final = frozenset({"count", "sum", "avg"})
 
@@ -116,9 +117,8 @@ def _groups(relations: Relations, node: PlanNode, said: GroupBy, frame: Frame) -
         return ColumnRef(known)
 
     wanted = set(node.schema.names)
-    outputs = [
-        NamedExpression(one.name, replaced(one.expression, column)) for one in said.outputs if one.name in wanted
-    ]
+    of_numbers = [(one.name, of_spans(one.expression, frame.arrow_schema)) for one in said.outputs]
+    outputs = [NamedExpression(name, replaced(each, column)) for name, each in of_numbers if name in wanted]
     if not leaves:
         # what is above may read none of the aggregates: Spark has no groups without any
         leaves.append((_free("__rows", frame), Aggregated("count_all")))

@@ -276,7 +276,7 @@ def test_a_process_that_cannot_start_workers_says_why_in_the_error_itself(monkey
     assert text.startswith("the process that starts Python workers ") and told in text and "\n" not in text
     if "9.9.9" in told:
         assert f"the task-process on {socket.gethostname()} has Drey {engine.__version__} (" in text
-    assert "signal" in told or "did not start:\n" in caplog.text
+    assert "signal" in told or "did not start:\n" in "".join(caplog.messages)
 
 
 def test_what_a_zygote_says_while_it_starts_is_not_lost(monkeypatch, capfd):

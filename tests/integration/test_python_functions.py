@@ -434,7 +434,7 @@ def test_the_workers_of_chained_functions_count_together(open_environment, tmp_p
         return row.a, "x"
 
     kept = []
-    env = open_environment(**{"parallelism.default": 1})
+    env = open_environment(**{"parallelism.default": 1, "taskmanager.memory.process.size": "4gb"})
     numbers(env, 4).map(holds, TWO).map(holds, TWO).write_parquet(tmp_path / "out")
     (vertex,) = env.execute().vertices
     assert vertex.worker_bytes_peak > 200 << 20

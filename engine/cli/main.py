@@ -60,7 +60,9 @@ class Parser(argparse.ArgumentParser):
 
 def _near_choice(message: str) -> str:
     """Return a hint for a word that is nearly one of those that argparse has listed."""
-    given, *choices = re.findall(r"'([^']*)'", message) if "invalid choice" in message else [""]
+    if "invalid choice" not in message:
+        return ""
+    given, *choices = re.findall(r"'([^']*)'", message)
     near = get_close_matches(given, choices, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 

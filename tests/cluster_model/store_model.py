@@ -25,7 +25,7 @@ _REQUESTS = (
     "read_version",
     "replace",
 )
-#: those of them that need room
+#: operations that need room
 _WRITES = frozenset({"create_if_absent", "open_stream", "put_version", "replace"})
 
 

@@ -283,9 +283,9 @@ class Settings(msgspec.Struct, frozen=True):
     cancels: float = 0.0
     has_losses: bool = False
     has_store_faults: bool = False
-    #: whether the storage is slow, or full
+    #: flag: the storage is slow, or full
     has_disk_faults: bool = False
-    #: whether calls pass each other, connections break, and clocks jump
+    #: flag: calls pass each other, connections break, and clocks jump
     is_rough: bool = False
     #: chance of a task that it fails, and that its function does
     failure_rate: float = 0.0

@@ -12,7 +12,7 @@ from tests.sql.number_function_rows import NUMBERS
 from tests.sql.time_function_rows import TIMES
 from tests.sql.url_function_rows import URLS
 
-#: of one row
+#: functions of one row, and what DuckDB calls them
 VALUES: Final[dict[str, str]] = {
     **NESTED,
     **TIMES,

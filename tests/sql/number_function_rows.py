@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: of one row
+#: functions of one row, and what DuckDB calls them
 NUMBERS: Final[dict[str, str]] = {
     "width_bucket(i, -20, 20, n)": "CASE WHEN n > 0 THEN CASE WHEN i < -20 THEN 0 WHEN i >= 20 THEN n + 1"
     " ELSE floor((i + 20) * n / 40)::BIGINT + 1 END END",

@@ -17,7 +17,7 @@ _PARTS: Final = {
     "QUERY": "'e=f&g=h'",
     "REF": "'r'",
 }
-#: of one row
+#: functions of one row, and what DuckDB calls them
 URLS: Final[dict[str, str]] = {
     **{f"parse_url('http://u:p@a.b:8/c/d?e=f&g=h#r', '{name}')": part for name, part in _PARTS.items()},
     "parse_url('http://a.b/?e=f&g=h', 'QUERY', 'g')": "'h'",

@@ -51,6 +51,7 @@ T = TypeVar("T")
 #: time limit of an answer, seconds, where no wait was requested
 _ANSWER_S = 30.0
 _FIRST_PAUSE_S = 0.05
+_START = "start one with bin/start-cluster.sh, or name another with -m host:port"
 _LAST_PAUSE_S = 1.0
 #: seconds between two checks which JobManager leads, while the client waits for an answer
 _LOOK_S = 0.5
@@ -69,6 +70,10 @@ class ClusterUnreachableError(ResourceError, ConnectionError):
 
 class _NoLeaderError(Exception):
     """One try has found no leader; ``str()`` is why."""
+
+    def __init__(self, why: str, remedy: str = _START) -> None:
+        super().__init__(why)
+        self.remedy = remedy
 
 
 class Overview(msgspec.Struct, frozen=True, rename="kebab"):
@@ -248,8 +253,7 @@ class ClusterClient:
                 if waited_s >= patience_s and tries >= self._leader.count:
                     waited = f" for {waited_s:.0f} s" if waited_s > 1 else ""
                     raise ClusterUnreachableError(
-                        f"no leading JobManager has answered{waited} ({no_leader}): start one with "
-                        "bin/start-cluster.sh, or name another with -m host:port"
+                        f"no leading JobManager has answered{waited} ({no_leader}): {no_leader.remedy}"
                     ) from no_leader
                 if waited_s > _SILENCE_S and not is_told:
                     is_told = True
@@ -276,7 +280,7 @@ class ClusterClient:
             status, answer = self._ask_once(method, target, body, content_type, answer_s)
         except (OSError, http.client.HTTPException) as error:
             self._leader.failed(address)
-            raise _NoLeaderError(f"{address}: {_reason(error)}") from error
+            raise _NoLeaderError(f"{address}: {_reason(error)}", self._remedy(error)) from error
         self._has_answered = True
         if status == http.client.SERVICE_UNAVAILABLE or (
             status == http.client.GATEWAY_TIMEOUT and "/logs" not in target
@@ -286,6 +290,18 @@ class ClusterClient:
                 self._leader.failed(address)
                 raise _NoLeaderError(f"{address}: {text}")
         return status, answer
+
+    def _remedy(self, error: Exception) -> str:
+        """Return the remedy: of TLS on one side alone, or of two authorities, and else the usual one."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return "security.ssl.ca has to be the authority of the cluster's certificate, which has to name this host"
+        if isinstance(error, ssl.SSLError):
+            return "it may have no TLS: security.ssl.enabled is set here"
+        if not isinstance(error, http.client.RemoteDisconnected | ConnectionResetError):
+            return _START
+        if self._tls is None:
+            return f"{_START}; if it has TLS, set security.ssl.enabled here"
+        return f"{_START}; it may refuse security.ssl.certificate, which has to be of its authority"
 
     def _ask_once(self, method: str, target: str, body: bytes, content_type: str, answer_s: float) -> tuple[int, bytes]:
         is_reused = self._connection is not None

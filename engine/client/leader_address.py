@@ -27,7 +27,7 @@ from engine.config.options import CLIENT_TIMEOUT, HA_CONNECTION_TIMEOUT, HA_STOR
 from engine.gateways.protocol import this_program
 from engine.network_address import address_text
 from engine.rpc.credentials import Credentials, secret_file
-from engine.rpc.tls import tls_contexts
+from engine.rpc.tls import check_own, tls_contexts
 from engine.rpc.user_tokens import own_token
 
 #: seconds for which a client keeps asking a JobManager whose jobs end with it
@@ -40,6 +40,7 @@ def cluster_client(
 ) -> ClusterClient:
     """Return a client of the leading JobManager; nothing is asked yet. ``on_waiting`` hears that it waits for one."""
     tls = tls_contexts(configuration)
+    check_own(configuration, tls)
     credentials = _credentials(configuration)
     is_elected = configuration.get(HA_TYPE) == "ZOOKEEPER"
     return ClusterClient(

@@ -31,7 +31,7 @@ from engine.rpc.http_service import HttpRpcService
 from engine.rpc.program import Program
 from engine.rpc.read_access import ReadAccess, token_file
 from engine.rpc.secret_file import load_or_create_secret, place_beside_configuration
-from engine.rpc.tls import tls_contexts
+from engine.rpc.tls import check_own, tls_contexts
 from engine.rpc.user_tokens import UserTokens, users_file
 from engine.rpc.webhook import Webhook
 
@@ -148,6 +148,7 @@ class ProcessServer:
     ) -> None:
         #: contexts of mutual TLS, when it is enabled
         self.tls = tls_contexts(configuration)
+        check_own(configuration, self.tls, hosts[0])
         server_tls, client_tls = self.tls or (None, None)
         serve = partial(
             HttpServer,

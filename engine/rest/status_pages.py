@@ -49,6 +49,8 @@ from engine.shown_pages import link, page, tag
 _FLAMES_S, _FLAMES_BESIDE_S = 5.0, 20.0
 #: seconds after which the page of an error that may be over by then loads itself again
 _AGAIN_S = 3
+#: headings of pages of errors whose status tells more than its class
+_HEADINGS = {400: "Not a valid address", 404: "Not found"}
 _VERTICES_MAX = 1_000_000
 #: headers that forbid the page to load anything else
 _HEADERS = {
@@ -188,7 +190,7 @@ def _with_error_page(handler: Handler) -> Handler:
         try:
             return await with_status(request)
         except HttpError as error:
-            heading = "Not found" if error.status == 404 else "Not possible at present"
+            heading = _HEADINGS.get(error.status, "Not possible at present" if error.status >= 500 else "Refused")
             content = page(
                 f"{heading} – Drey",
                 tag("p", link("/", "← all jobs")),

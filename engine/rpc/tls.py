@@ -1,6 +1,7 @@
 """Mutual TLS: contexts for both ends of every connection, from ``security.ssl.*``.
 
     tls_contexts(configuration) ─► None, or Tls(server, client)      certificate_pem: for libraries that take no context
+    check_own(configuration, tls, host) ─► the two meet in memory: what others would refuse is told before they do
 
 One certificate authority of the cluster's own (``bin/make-certificates.sh``) signs one certificate for all of its
 processes and clients; both ends show theirs and check the other's: the authority, its dates, and (clients) that it
@@ -8,10 +9,13 @@ names the host that was called. TLS 1.3 only. The cluster's secret is needed as 
 cluster, the secret says that the request was not made by another user of the machine.
 
 Relative paths begin at the configuration's folder. A private key that others may read is refused.
+
+Held by: tests/rpc/test_tls.py
 """
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +23,7 @@ from typing import NamedTuple
 from engine.config.loader import Configuration, config_directory
 from engine.config.options import SSL_CA, SSL_CERTIFICATE, SSL_ENABLED, SSL_KEY
 from engine.errors import ConfigurationError
-from engine.rpc.secret_file import is_open_to_others
+from engine.rpc.secret_file import SecretFileError, is_open_to_others
 
 
 class Tls(NamedTuple):
@@ -53,13 +57,39 @@ def tls_contexts(configuration: Configuration) -> Tls | None:
     return make_tls(paths[SSL_CERTIFICATE.key], paths[SSL_KEY.key], paths[SSL_CA.key])
 
 
+def check_own(configuration: Configuration, tls: Tls | None, host: str | None = None) -> None:
+    """Raise SecretFileError where every other process would refuse the certificate: its dates, authority, uses, name.
+
+    Args: tls: contexts of that configuration; host: under which others find this process, None for one that only calls.
+    """
+    if tls is None:
+        return
+    called, calling = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls.client.check_hostname = host is not None
+    sides = (
+        tls.client.wrap_bio(called, calling, server_hostname=host),
+        tls.server.wrap_bio(calling, called, server_side=True),
+    )
+    try:
+        for side in (*sides, *sides):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    except ssl.SSLCertVerificationError as error:
+        raise SecretFileError(
+            f"others refuse the certificate of this process, {configuration.get(SSL_CERTIFICATE)}: "
+            f"{error.verify_message} (authority: {configuration.get(SSL_CA)}): bin/make-certificates.sh makes the files"
+        ) from error
+    finally:
+        tls.client.check_hostname = True
+
+
 def make_tls(certificate: Path, key: Path, authority: Path) -> Tls:
     """Return contexts of a certificate with its key, and the authority that the other side's must come from."""
     for path in (certificate, key, authority):
         if not path.is_file():
-            raise ConfigurationError(f"the TLS file {path} is not there: bin/make-certificates.sh makes the files")
+            raise SecretFileError(f"the TLS file {path} is not there: bin/make-certificates.sh makes the files")
     if is_open_to_others(key.stat()):
-        raise ConfigurationError(f"others may read the private key {key}: run chmod 600 {key}")
+        raise SecretFileError(f"others may read the private key {key}: run chmod 600 {key}")
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for context in (server, client):
         context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -68,7 +98,7 @@ def make_tls(certificate: Path, key: Path, authority: Path) -> Tls:
             context.load_cert_chain(certificate, key)
             context.load_verify_locations(authority)
         except (ssl.SSLError, OSError) as error:
-            raise ConfigurationError(
+            raise SecretFileError(
                 f"the TLS files {certificate}, {key} and {authority} do not fit together: {error}"
             ) from error
     client.check_hostname = True

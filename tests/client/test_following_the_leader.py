@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -221,6 +222,19 @@ def test_who_never_answered_is_not_waited_for(serve):
     with pytest.raises(ClusterUnreachableError):
         elected.jobs()
     assert len(told) == 1
+
+
+def test_tls_on_one_side_alone_is_told_with_what_to_do(serve):
+    silent, plain = serve(None), serve((200, OVERVIEW))
+    with_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for server, tls, remedy in (
+        (silent, None, "if it has TLS, set security.ssl.enabled here"),
+        (plain, with_tls, "it may have no TLS: security.ssl.enabled is set here"),
+    ):
+        client = ClusterClient(server.address, tls=tls)
+        serve.clients.append(client)
+        with pytest.raises(ClusterUnreachableError, match=remedy):
+            client.jobs()
 
 
 def test_a_client_that_is_interrupted_does_not_wait_long(serve):

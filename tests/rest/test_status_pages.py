@@ -91,6 +91,7 @@ def test_processes_and_log_files_have_pages_and_so_have_errors(tmp_path):
         assert "log files" in (await shown(f"/jobs/{graph.job_id}/log-files")).lower()
         for path in ("/jobs/{}/page", "/jobs/{}/log-files", "/taskmanagers/{}/page"):
             assert "Not found" in await shown(path.format("0" * 32), 404)
+        assert "Not a valid address" in await shown("/jobs/a-name/page", 400)
 
     scenario(body, logs=LogFolder(tmp_path / "flink-me-jobmanager-0-here.log"))
 

@@ -24,7 +24,8 @@ from engine.rpc.fencing import LeaderFence
 from engine.rpc.http_connection import ConnectionLimits
 from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
-from engine.rpc.tls import make_tls, tls_contexts
+from engine.rpc.secret_file import SecretFileError
+from engine.rpc.tls import check_own, make_tls, tls_contexts
 from tests.blob.test_blobs import key_of
 from tests.rpc.served import SECRET, WAIT_S
 from tests.rpc.test_http_service import CODEC
@@ -74,6 +75,13 @@ def _sign(folder, name, names, begin, end):
     ):
         subprocess.run(command.split(), check=True, capture_output=True, timeout=60)
     (folder / f"{name}.key").chmod(0o600)
+
+
+def settings_of(folder, certificate="cluster", authority=None):
+    files = {"certificate": f"{certificate}.pem", "key": f"{certificate}.key"}
+    texts = {f"security.ssl.{name}": str(folder / file) for name, file in files.items()}
+    texts |= {"security.ssl.enabled": "true", "security.ssl.ca": str((authority or folder) / "ca.pem")}
+    return configuration_from_texts(texts, "test")
 
 
 async def call(server_tls, client_tls, host="127.0.0.1"):
@@ -233,3 +241,34 @@ def test_files_that_are_missing_open_or_do_not_fit_are_named(own, foreign, tmp_p
     key.chmod(0o644)
     with pytest.raises(ConfigurationError, match="chmod 600"):
         make_tls(own / "cluster.pem", key, own / "ca.pem")
+
+
+@pytest.mark.parametrize(
+    ("certificate", "host", "why"),
+    [
+        ("cluster", None, ""),
+        ("cluster", "localhost", ""),
+        ("cluster", "127.0.0.1", ""),
+        ("elsewhere", None, ""),
+        ("elsewhere", "elsewhere.example", ""),
+        ("elsewhere", "localhost", "not valid for 'localhost'"),
+        ("cluster", "10.0.0.7", "not valid for '10.0.0.7'"),
+        ("expired", None, "has expired"),
+    ],
+)
+def test_a_certificate_that_all_others_refuse_is_told_before_a_connection(own, certificate, host, why):
+    configuration = settings_of(own, certificate)
+    tls = tls_contexts(configuration)
+    if not why:
+        check_own(configuration, tls, host)
+    else:
+        with pytest.raises(SecretFileError, match=f"{certificate}.pem: .*{why}.*make-certificates"):
+            check_own(configuration, tls, host)
+    assert tls.client.check_hostname
+
+
+def test_a_certificate_of_another_authority_is_refused_by_its_own_process(own, foreign):
+    configuration = settings_of(foreign, authority=own)
+    with pytest.raises(SecretFileError, match="others refuse the certificate of this process"):
+        check_own(configuration, tls_contexts(configuration))
+    check_own(configuration, None)

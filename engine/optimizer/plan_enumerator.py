@@ -33,6 +33,7 @@ from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.small_parts import (
+    OPERATOR_FACTOR,
     SENT_SHARE,
     SHUFFLED_FACTOR,
     SHUFFLED_SHARE,
@@ -47,17 +48,17 @@ from engine.statistics.estimates import Estimates
 
 def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings) -> list[Candidate]:
     """Return the chosen candidate of every sink, in the order of ``plan.sinks``."""
-    chosen = _enumerated(plan, estimates, settings, 1)
+    chosen = _enumerated(plan, estimates, settings)
     if not (settings.has_small_parts and settings.is_one_process):
         return chosen
     network, read = _network(chosen), bytes_read(plan, estimates)
     if network >= SHUFFLED_SHARE * read:
-        factor = SHUFFLED_FACTOR
+        factors = (SHUFFLED_FACTOR, SHUFFLED_FACTOR)
     elif network >= SENT_SHARE * read and is_read_by_threads(plan):
-        factor = THREADED_FACTOR
+        factors = (THREADED_FACTOR, OPERATOR_FACTOR)
     else:
         return chosen
-    larger = _enumerated(plan, estimates, settings, factor)
+    larger = _enumerated(plan, estimates, settings, factors)
     return larger if 0 <= _network(larger) <= network / 2 else chosen
 
 
@@ -67,14 +68,17 @@ def _network(roots: list[Candidate]) -> float:
 
 
 def _enumerated(
-    plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings, factor: float
+    plan: Plan,
+    estimates: tuple[Estimates, ...],
+    settings: OptimizerSettings,
+    factors: tuple[float, float] = (1, 1),
 ) -> list[Candidate]:
-    """Return the candidates of the sinks where small parts of the plan, larger by a factor, have one subtask."""
+    """Return the candidates of the sinks where small parts of the plan, larger by factors, have one subtask."""
     slot = settings.with_slots(1)
-    parts = small_parts(plan, estimates, slot, factor, is_alone=settings.is_one_process)
+    parts = small_parts(plan, estimates, slot, *factors, is_alone=settings.is_one_process)
     if settings.is_one_process and not all(parts):
         slot = settings
-        parts = small_parts(plan, estimates, settings, factor)
+        parts = small_parts(plan, estimates, settings, *factors)
     planning = Planning(plan, settings, operator_name)
     in_one = planning._replace(settings=msgspec.structs.replace(slot, parallelism=1))
     first = first_rows(plan, estimates)

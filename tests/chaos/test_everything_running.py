@@ -96,17 +96,18 @@ FAULTS = (kill_task_manager, kill_leader, take_another_server_away, end_session)
 def serving(cluster, table):
     """Serve a table over Flight SQL, with the cluster behind; yield the address."""
     words = ["serve", "--flight-sql", "0", "--table", table, "-t", "cluster"]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "engine.cli.main", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=cluster.environment,
-        text=True,
-    )
+    with (cluster.folder / "log" / "serve.log").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "engine.cli.main", *words],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=cluster.environment,
+            text=True,
+        )
     try:
         readable, _, _ = select.select([server.stdout], [], [], 60)
         line = server.stdout.readline() if readable else ""
-        assert line.startswith("Flight SQL at "), line
+        assert line.startswith("Flight SQL at "), line + cluster.log_tails()
         yield line.split()[3]
         assert server.poll() is None, "the server of Flight SQL has ended"
     finally:

@@ -5,7 +5,8 @@
 
 Nothing is guessed: a store that does not answer is a StorageUnavailableError, and every call may be repeated until it
 does, or until it is a FencedError because this process leads no more. No other process may remove a handle of this
-leader's jobs, since the store refuses all epochs but this one. Blocking, for any thread; one call at a time for a job.
+leader's jobs, since the store refuses all epochs but this one. Blocking, for any thread; changes of one job wait for
+each other.
 
 Held by: tests/dispatcher/test_job_storage.py
 """
@@ -83,7 +84,7 @@ class JobHandles:
 
     def restore(self, job_id: JobId) -> None:
         """Make the handle of a job again that is this leader's."""
-        with self._live.lock:
+        with self._live.lock_of(job_id):
             job = self._live.get(job_id)
             if job is not None and self.create(job.handle):
                 _log.warning("the handle of job %s was removed while this JobManager leads: made again", job_id)
@@ -93,7 +94,7 @@ class JobHandles:
         try:
             handle, version = self._read(job_id)
         except ForeignStateError:
-            with self._live.lock:
+            with self._live.lock_of(job_id):
                 if self._live.get(job_id) is None:
                     raise
                 self._ask(lambda: self._store.remove(self._epoch, job_id.value))
@@ -107,13 +108,14 @@ class JobHandles:
 
     def change(self, job_id: JobId, change: Callable[[JobHandle], JobHandle]) -> JobHandle:
         """Change a handle as it is now, and return what is in force."""
-        while True:
-            now, version = self.existing(job_id)
-            new = change(now)
-            content = msgspec.json.encode(new)
-            if new == now or self._ask_own(self._replacing(job_id, content, version)):
-                self._live.note(new)
-                return new
+        with self._live.lock_of(job_id):
+            while True:
+                now, version = self.existing(job_id)
+                new = change(now)
+                content = msgspec.json.encode(new)
+                if new == now or self._ask_own(self._replacing(job_id, content, version)):
+                    self._live.note(new)
+                    return new
 
     def remove(self, job_id: JobId) -> None:
         """Remove a handle; none is no error."""

@@ -20,11 +20,11 @@ its reader.
     end       decide ──► record ──► (history) ──► clean: staging, files, handle, result file
     mend      now and then while it leads: what was removed of its jobs (folders, graph, journal, handle)
 
-Blocking, for any thread; one call at a time for a job. Nothing is guessed: a handle store that does not answer is
-a StorageUnavailableError, and every call may be repeated until it does, or until it is a FencedError because this
-process leads no more. The digest of every file is compared; what is damaged is a DamagedJobError, what cannot be read
-or written at present an OSError. A handle that is gone though the job is this leader's is made again by the call that
-needs it next, or by ``mend``: no other process may remove it, since the store refuses all epochs but this one.
+Blocking, for any thread. Nothing is guessed: a handle store that does not answer is a StorageUnavailableError, and each
+call may be repeated until it does, or until it is a FencedError because this process leads no more. The digest of every
+file is compared; what is damaged is a DamagedJobError, what cannot be read or written at present an OSError. A handle
+that is gone though the job is this leader's is made again by the call that needs it next, or by ``mend``: no other
+process may remove it, since the store refuses all epochs but this one.
 
 Source: Flink's JobGraphStore, JobResultStore and their StateHandleStore.
 """
@@ -126,7 +126,7 @@ class StoredJobs:
             return
         names = self._handles.names()
         for job_id in self._live.ids():
-            with self._live.lock:
+            with self._live.lock_of(job_id):
                 job = self._live.get(job_id)
                 if job is not None:  # else it was cleaned meanwhile
                     self._mend_job(job, has_handle=job_id.value in names)
@@ -194,13 +194,17 @@ class StoredJobs:
         return journal
 
     def take_over(self, stored: StoredJob) -> None:
-        """Make this leader's journal the one in force: it is written."""
-        own = self._files.journal_path(stored.handle.job_id)
-        handle = self._handles.change(
-            stored.handle.job_id,
-            lambda now: msgspec.structs.replace(now, journal=own.rpartition("/")[2], epoch=self._epoch),
-        )
-        self._live.add(handle, stored.job_graph)
+        """Make this leader's journal the one in force: it is written. NoHandleError: the job has ended meanwhile."""
+        job_id = stored.handle.job_id
+        own = self._files.journal_path(job_id)
+        taken = {"journal": own.rpartition("/")[2], "epoch": self._epoch}
+        with self._live.lock_of(job_id):
+            handle = self._handles.change(
+                job_id, lambda now: now if now.result is not None else msgspec.structs.replace(now, **taken)
+            )
+            if handle.result is not None:
+                raise NoHandleError(f"job {job_id} has ended before it was taken over")
+            self._live.add(handle, stored.job_graph)
         if stored.journal != own:
             self._folder.delete(stored.journal)
 
@@ -233,9 +237,10 @@ class StoredJobs:
             outputs=outputs_of(job_graph),
             order=order,
         )
-        if self._handles.create(handle):
-            self._live.add(handle, job_graph)
-            return True
+        with self._live.lock_of(job_id):
+            if self._handles.create(handle):
+                self._live.add(handle, job_graph)
+                return True
         in_force = self._handles.read_own(job_id)
         # Its own submission, whose answer was lost on the way to or from the store.
         if in_force is None or (in_force.epoch, in_force.graph) != (handle.epoch, handle.graph):

@@ -1,14 +1,17 @@
 """What somebody removes of the storage while a leader leads is there again; what cannot be is told and ends."""
 
+import contextlib
 import errno
 import shutil
 import subprocess
+import threading
 
 import pytest
 
 from engine.commit.staging import create_staging
 from engine.dispatcher import dispatcher, job_keeper
 from engine.dispatcher.job_handle import JobElsewhereError, StorageElsewhereError, StoredEnd
+from engine.dispatcher.job_handles import NoHandleError
 from engine.dispatcher.job_storage import StoredJobs
 from engine.errors import FencedError, JobNotFoundError, ResourceError
 from engine.gateways.messages import ListJobs, RequestJobOutcome, SubmitJob
@@ -126,6 +129,56 @@ def test_what_was_cleaned_does_not_come_back(world, graph):
     first.record(end_of(graph))
     first.clean(graph.job_id)
     first.mend()
+    assert world.files() == [] and world.handles.names() == ()
+
+
+class Interrupted:
+    """Handles at whose next call of a name something else is done first, or right afterwards."""
+
+    def __init__(self, handles, name, *, first=None, then=None):
+        self._call, self._first, self._then = getattr(handles, name), first, then
+        setattr(handles, name, self)
+
+    def __call__(self, *arguments):
+        (first, self._first), (then, self._then) = (self._first, None), (self._then, None)
+        if first is not None:
+            first()
+        answer = self._call(*arguments)
+        if then is not None:
+            then()
+        return answer
+
+
+def test_a_job_that_is_cancelled_while_it_is_taken_over_is_cancelled_under_the_next_leader(world, graph):
+    world.leader().put(graph)
+    second = world.leader()
+    cancelling = threading.Thread(target=second.cancel, args=(graph.job_id,))
+
+    def cancel():
+        cancelling.start()
+        cancelling.join(0.3)  # it may have to wait
+
+    Interrupted(world.handles, "replace", then=cancel)
+    second.take_over(second.load(graph.job_id))
+    cancelling.join()
+    remove(world, graph, "handle")
+    second.mend()
+    assert world.leader().load(graph.job_id).handle.is_cancelled
+
+
+def test_a_job_that_ends_while_it_is_taken_over_does_not_come_back(world, graph):
+    world.leader().put(graph)
+    second = world.leader()
+    stored = second.load(graph.job_id)
+    second.end_unread(graph.job_id)
+
+    def take_over():
+        with contextlib.suppress(NoHandleError):
+            second.take_over(stored)
+
+    Interrupted(world.handles, "remove", first=take_over)
+    second.clean(graph.job_id, stored.journal)
+    second.mend()
     assert world.files() == [] and world.handles.names() == ()
 
 

@@ -33,7 +33,7 @@ from tests.chaos.test_sql_queries import (
     take_another_server_away,
 )
 from tests.entrypoint.monitoring import Prometheus, needs_prometheus
-from tests.ha.quorum import free_port, needs_quorum
+from tests.ha.quorum import free_port, needs_quorum, started_quorum
 from tests.rpc.test_tls import contexts, made
 from tests.rpc.test_webhook import Receiver
 from tests.tpcds import queries as tpcds
@@ -50,8 +50,17 @@ LIMITS = {
     "high-availability.gc.interval": "2 s",
 }
 USER = "ada"
+#: within half of which servers of the quorum, of which there are two, must answer each other on a busy machine
+SESSION_S = 8
 #: queries of TPC-DS, by name; QUERIES=3,42 takes some
 NAMES = [f"tpcds-{name}" for name in os.environ.get("QUERIES", ",".join(tpcds.QUERIES)).split(",")]
+
+
+@pytest.fixture
+def quorum(tmp_path):
+    """Three servers for sessions that last longer than those of other tests."""
+    with started_quorum(tmp_path / "quorum", 3, SESSION_S) as made:
+        yield made
 
 
 class EverythingCluster(GuardedCluster):
@@ -61,7 +70,7 @@ class EverythingCluster(GuardedCluster):
         secured = dict(line.split(": ", 1) for line in made(folder.parent / "tls").splitlines())
         # two servers of three may need long for an election on a busy machine
         settings["high-availability.zookeeper.client.connection-timeout"] = "60 s"
-        super().__init__(folder, quorum, task_managers=3, session_s=6, points=(), **LIMITS | secured | settings)
+        super().__init__(folder, quorum, task_managers=3, session_s=SESSION_S, points=(), **LIMITS | secured | settings)
         self.authority = folder.parent / "tls" / "ca.pem"
         self.tls = contexts(folder.parent / "tls").client
         self.token = json.loads(self.run("token", "add", USER, "--role", "submit", "--json").stdout)["token"]
@@ -84,7 +93,7 @@ def end_session(cluster, _seed):
     epoch = cluster.leaders.now.epoch
     os.kill(leader.pid, signal.SIGSTOP)
     try:
-        cluster.leaders.after(epoch, 60)
+        cluster.leaders.after(epoch, 240)
     finally:
         os.kill(leader.pid, signal.SIGCONT)
 

@@ -61,7 +61,7 @@ def free_port():
 class Quorum:
     """Servers on this machine, in a folder."""
 
-    def __init__(self, folder, servers):
+    def __init__(self, folder, servers, session_s=2):
         self.servers = range(1, servers + 1)
         #: what every command begins with
         self.prefix = []
@@ -72,13 +72,14 @@ class Quorum:
         first = self.port + servers
         lines = [f"server.{n}=localhost:{first + 2 * n - 2}:{first + 2 * n - 1}\n" for n in self.servers]
         (folder / "conf" / "zoo.cfg").write_text(
-            f"dataDir={folder}/data\nclientPort={self.port}\ntickTime=200\nsyncLimit=5\nmaxSessionTimeout=60000\n{''.join(lines)}"
+            f"dataDir={folder}/data\nclientPort={self.port}\ntickTime=200\nsyncLimit={5 * session_s // 2}\n"
+            f"maxSessionTimeout=60000\n{''.join(lines)}"
         )
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("DREY_")} | {
             "DREY_CONF_DIR": str(folder / "conf"),
             "DREY_LOG_DIR": str(folder / "log"),
             "DREY_PID_DIR": str(folder / "pid"),
-            "DREY_HIGH_AVAILABILITY_ZOOKEEPER_CLIENT_SESSION_TIMEOUT": "2 s",
+            "DREY_HIGH_AVAILABILITY_ZOOKEEPER_CLIENT_SESSION_TIMEOUT": f"{session_s} s",
             "USER": "tester",
         }
         self.hosts = ",".join(f"127.0.0.1:{self.port + n}" for n in range(servers))
@@ -131,10 +132,10 @@ class Quorum:
 
 
 @contextmanager
-def started_quorum(folder: Path, servers: int) -> Iterator[Quorum]:
-    """Start servers in a new folder, and stop them."""
+def started_quorum(folder: Path, servers: int, session_s: int = 2) -> Iterator[Quorum]:
+    """Start servers in a new folder, for sessions that last so long, and stop them."""
     folder.mkdir()
-    made = Quorum(folder, servers)
+    made = Quorum(folder, servers, session_s)
     try:
         made.start()
         yield made

@@ -1,11 +1,13 @@
 """GarbageTimer: the leader removes, now and then, what is stored and no job needs any more.
 
-    every interval ─► orphans of the storage ─► those that are older than AGE_S ─► removed, with a line in the log
+    every interval ─► orphans of the storage ─► those that were some for AGE_S ─► removed, with a line in the log
 
 It takes what lies in files: of jobs without handles, half written, or named by no handle. What such a job has staged
 beside its outputs goes first, since its graph alone knows where that is. Handles whose files are missing and nodes of
-others are left to ``flink-run ha gc``. A handle is looked for again before
-anything is removed, so another leader's jobs are safe.
+others are left to ``flink-run ha gc``. A handle is looked for again before anything is removed, so the jobs of another
+leader are safe. How old a file is depends on two wall clocks, that of the storage and that of this machine: what was
+written a moment ago looks old where they differ. So it must also have been seen as an orphan for as long, by the
+monotonic clock.
 
 Held by: tests/dispatcher/test_orphans.py
 """
@@ -16,6 +18,7 @@ import asyncio
 import logging
 from concurrent.futures import Executor
 
+from engine.clock import Clock
 from engine.dispatcher.orphans import Orphan, find_orphans, remove_orphan
 from engine.errors import EngineError
 from ha.interfaces import ForeignStateError, StateHandleStore, StateUnavailableError
@@ -34,13 +37,22 @@ class GarbageTimer:
     """
 
     def __init__(
-        self, folder: str, handles: StateHandleStore, interval_s: float, blocking_work: Executor, age_s: float = AGE_S
+        self,
+        folder: str,
+        handles: StateHandleStore,
+        interval_s: float,
+        blocking_work: Executor,
+        clock: Clock,
+        age_s: float = AGE_S,
     ) -> None:
         self._folder = folder
         self._handles = handles
         self._interval_s = interval_s
         self._blocking_work = blocking_work
+        self._clock = clock
         self._age_s = age_s
+        #: first look at each orphan that the last look has found, by kind and path
+        self._seen_s: dict[tuple[str, str], float] = {}
 
     async def run(self) -> None:
         """Look again and again, as long as this process leads."""
@@ -55,6 +67,8 @@ class GarbageTimer:
         """Remove what is old enough; return the number of bytes."""
         removed, kept = 0, set[str]()
         orphans = [orphan for orphan in find_orphans(self._folder, self._handles) if orphan.kind in _KINDS]
+        now_s, seen_s = self._clock.monotonic_s(), self._seen_s
+        self._seen_s = {(key := (each.kind, each.path)): seen_s.get(key, now_s) for each in orphans}
         for orphan in sorted(orphans, key=lambda orphan: _KINDS.index(orphan.kind)):
             if self._is_removed(orphan, kept):
                 removed += orphan.size_bytes
@@ -65,7 +79,8 @@ class GarbageTimer:
 
     def _is_removed(self, orphan: Orphan, kept: set[str]) -> bool:
         """Remove an orphan that is old, unless something of its job had to be ``kept``; return whether it is gone."""
-        if orphan.age_s is None or orphan.age_s < self._age_s or orphan.job_id in kept:
+        seen_s = self._clock.monotonic_s() - self._seen_s[orphan.kind, orphan.path]
+        if orphan.age_s is None or min(orphan.age_s, seen_s) < self._age_s or orphan.job_id in kept:
             return False
         try:
             return remove_orphan(orphan, self._handles)

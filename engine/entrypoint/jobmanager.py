@@ -231,7 +231,7 @@ class JobManager:
         dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
         if self._storage.is_durable and self._handles is not None:
             interval_s = self._configuration.get(GARBAGE_INTERVAL) / 1000
-            garbage = GarbageTimer(self._storage.folder, self._handles, interval_s, self._blocking_work)
+            garbage = GarbageTimer(self._storage.folder, self._handles, interval_s, self._blocking_work, self._clock)
             dispatcher.spawn(garbage.run(), "garbage")
 
     def _leader_metrics(self) -> dict[str, float]:

@@ -114,7 +114,7 @@ class JobManagerModel(Member):
         return LeadingComponents(leadership, settings, stores)
 
     def _collect_garbage(self, dispatcher):
-        garbage = GarbageTimer(STORE, self.services.state_store(), GARBAGE_S, POOL, GARBAGE_AGE_S)
+        garbage = GarbageTimer(STORE, self.services.state_store(), GARBAGE_S, POOL, SystemClock(), GARBAGE_AGE_S)
         dispatcher.spawn(garbage.run(), "garbage")
 
     @property

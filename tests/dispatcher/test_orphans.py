@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from engine.cli import ha_gc
+from engine.clock import ManualClock
 from engine.commit.staging import create_staging, this_process
 from engine.commit.store_target import StoreTarget
 from engine.dispatcher.garbage_timer import GarbageTimer
@@ -212,7 +214,7 @@ def test_what_lies_in_a_store_is_compared_with_handles_and_goes(monkeypatch):
     found = find_orphans(world.folder, world.handles)
     assert sorted(orphan.kind for orphan in found) == ["blobs", "file", "job", "result"]
     # The store tells no times: whatever it is may have been written just now.
-    assert GarbageTimer(world.folder, world.handles, 0.01, None).collect() == 0
+    assert GarbageTimer(world.folder, world.handles, 0.01, None, ManualClock()).collect() == 0
     assert all(orphan.size_bytes > 3 and remove_orphan(orphan, world.handles) for orphan in found)
     assert set(store.files) == {path for path in needed if over.job_id.value not in path}
     assert world.leader().load(running.job_id).job_graph == running
@@ -245,12 +247,13 @@ def test_a_leader_removes_on_its_timer_what_is_old_and_no_job_needs_and_nothing_
     create_staging(tmp_path / "other", gone.job_id, jobs.cluster)
     forget(world, gone)
     with ThreadPoolExecutor(1) as work:
-        young = GarbageTimer(str(world.folder), world.handles, 0.01, work)
+        clock = ManualClock()
+        young = GarbageTimer(str(world.folder), world.handles, 0.01, work, clock)
         assert young.collect() == 0, "a handle may be about to name it"
         assert [kind for kind, _ in kinds(world)] == ["blobs", "job", "staging"]
 
         async def until_it_is_gone():
-            timer = asyncio.ensure_future(GarbageTimer(str(world.folder), world.handles, 0.01, work, -1.0).run())
+            timer = asyncio.ensure_future(GarbageTimer(str(world.folder), world.handles, 0.01, work, clock, -1.0).run())
             async with asyncio.timeout(30):
                 while kinds(world):
                     await asyncio.sleep(0.01)
@@ -259,4 +262,32 @@ def test_a_leader_removes_on_its_timer_what_is_old_and_no_job_needs_and_nothing_
         asyncio.run(until_it_is_gone())
     assert all((world.folder / kind / kept.job_id.value).is_dir() for kind in ("jobs", "blobs"))
     assert not (tmp_path / "other").exists(), "what was staged is gone, too"
-    asyncio.run(asyncio.wait_for(GarbageTimer(str(world.folder), world.handles, 0.0, None).run(), 30))
+    asyncio.run(asyncio.wait_for(GarbageTimer(str(world.folder), world.handles, 0.0, None, clock).run(), 30))
+
+
+def test_what_looks_old_since_clocks_differ_is_left_until_it_has_been_seen_for_as_long(world):
+    jobs, graph, late, clock = world.leader(), job_graph([1]), job_graph([1]), ManualClock()
+    timer = GarbageTimer(str(world.folder), world.handles, 0.01, None, clock, 100.0)
+
+    def is_left_by(graph):
+        """Write a job in a storage whose clock is an hour behind this machine's."""
+        jobs.put(graph)
+        forget(world, graph)
+        for path in world.folder.rglob("*"):
+            os.utime(path, (path.stat().st_mtime - 3600,) * 2)
+
+    is_left_by(graph)
+    assert timer.collect() == 0
+    clock.advance(99.0)
+    is_left_by(late)
+    assert timer.collect() == 0 and len(kinds(world)) == 2
+    clock.advance(1.0)
+    assert timer.collect() > 0 and kinds(world) == [("job", late.job_id.value)]
+    jobs.put(late)
+    clock.advance(100.0)
+    assert timer.collect() == 0
+    forget(world, late)
+    assert timer.collect() == 0, "it was needed in between"
+    clock.advance(100.0)
+    is_left_by(late)
+    assert timer.collect() > 0 and kinds(world) == []

@@ -1,5 +1,7 @@
 """PartitionedAggregate: aggregates of groups whose values it holds, of rows in any order.
 
+A thread that reads for the task puts the rows of its batches group by group (``work_ahead``), while that is of use.
+
 Half of its pages hold rows that wait; the others stand for what it works with in Arrow's memory.
 
 Held by: tests/integration/test_groups_of_values.py
@@ -12,12 +14,15 @@ from typing import TYPE_CHECKING
 from engine.graph.operator_descriptor import PartitionedAggregateOperator
 from engine.operators.evaluated_rows import EvaluatedRows
 from engine.operators.helper_threads import HelperThreads
+from engine.operators.work_ahead import WorkAhead
+from engine.window.grouped_rows import GroupedBatch
 from engine.window.partitioned_groups import PartitionedGroups
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.operators.operator import TaskContext
+    from engine.operators.work_ahead import Ahead
 
 
 class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
@@ -39,4 +44,20 @@ class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
         if one.threads > 1:
             groups.do_together(HelperThreads(context, one.threads))
         self.router = groups.router
+        self._ahead = WorkAhead[GroupedBatch]()
         return groups
+
+    def ahead(self) -> Ahead | None:
+        """Return the grouping of a batch's rows."""
+        groups = self._open_evaluation
+
+        def group(batch: pa.RecordBatch) -> None:
+            made = groups.ahead(batch)
+            if made is not None:
+                self._ahead.keep(batch, made)
+
+        return group
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Add a batch."""
+        self._emit(self._open_evaluation.add(batch, self._ahead.take(batch)))

@@ -71,7 +71,7 @@ class Project(ChainedOperator):
         )
         #: width of the last output rows; 0.0 before the first ones
         self._row_bytes = 0.0
-        self._ahead = WorkAhead()
+        self._ahead = WorkAhead[pa.RecordBatch]()
 
     def ahead(self) -> Ahead | None:
         """Return the evaluation of whole batches, as far as they do not become wide; None where nothing is computed."""
@@ -128,7 +128,7 @@ class Filter(ChainedOperator):
         operator = self.descriptor.operator
         assert isinstance(operator, FilterOperator)
         self._predicate = compile_predicate(operator.predicate, to_arrow_schema(self.descriptor.input_schemas[0]))
-        self._ahead = WorkAhead()
+        self._ahead = WorkAhead[pa.RecordBatch]()
 
     def ahead(self) -> Ahead | None:
         """Return the evaluation of whole batches."""

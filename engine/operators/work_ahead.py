@@ -14,7 +14,7 @@ Held by: tests/operators/test_work_ahead.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from engine.errors import DataError
 from engine.records.arrow_batch import batch_bytes
@@ -27,14 +27,20 @@ if TYPE_CHECKING:
 Ahead = Callable[["pa.RecordBatch"], None]
 
 
-class WorkAhead:
+Made = TypeVar("Made")
+
+
+class WorkAhead(Generic[Made]):
     """Results of batches of one operator."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[pa.RecordBatch, pa.RecordBatch]] = {}
+        self._made: dict[int, tuple[pa.RecordBatch, Made]] = {}
 
     def make(
-        self, batch: pa.RecordBatch, make: Callable[[pa.RecordBatch], pa.RecordBatch], behind: Ahead | None
+        self: WorkAhead[pa.RecordBatch],
+        batch: pa.RecordBatch,
+        make: Callable[[pa.RecordBatch], pa.RecordBatch],
+        behind: Ahead | None,
     ) -> None:
         """Make a batch of another one, and what the next operator makes of it."""
         try:
@@ -43,9 +49,13 @@ class WorkAhead:
             return
         if behind is not None and made.num_rows:
             behind(made)
+        self.keep(batch, made)
+
+    def keep(self, batch: pa.RecordBatch, made: Made) -> None:
+        """Hold the result for a batch until it is taken."""
         self._made[id(batch)] = batch, made
 
-    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+    def take(self, batch: pa.RecordBatch) -> Made | None:
         """Return the result for a batch, once; None: there is none."""
         found = self._made.pop(id(batch), None)
         return None if found is None else found[1]

@@ -72,7 +72,8 @@ def window_candidate(
     shipping = _shipping(window, source, parallelism)
     moves = shipping.strategy.is_network
     keeps_order = not moves or (parallelism == 1 and shipping.partitioner.in_order)
-    order = order_within(window, source.sorted_by) if keeps_order else None
+    wants_none = not window.partition_by and not window.order_by
+    order = order_within(window, source.sorted_by) if keeps_order or wants_none else None
     is_sorted = order is not None
     if order is None:
         order = (*(SortKey(key) for key in window.partition_by), *window.order_by)

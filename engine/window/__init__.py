@@ -24,6 +24,7 @@ Aggregates that look at all values of a group, from the same sorted rows, or fro
 sorted_groups     SortedGroups: sorted batches in, a row for each group out
 group_kernels     kernel: where groups begin, how many rows of each count
 partitioned_groups  PartitionedGroups: batches in any order in, parted by their keys, a row for each group out
+grouped_rows      GroupedRows: rows of few groups in memory, batch by batch group by group
 group_order       kernel: the rows of a batch group by group
 group_sort        kernel: those of each group in the order of a column
 value_words       values as unsigned numbers in the same order

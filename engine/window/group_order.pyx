@@ -1,11 +1,14 @@
-"""The rows of a batch group by group, whose keys are in no order.
+"""The rows of a batch group by group, whose keys are in no order; those of several such batches.
 
     group_order(batch, key_count) -> (order, bounds)        keys are the first columns
+    order_of_runs(order, bounds, starts) -> (order, bounds)     of runs of rows, each of one group
     order     int32 array: rows; those of a group side by side, as they came; groups in the order of their first rows
     bounds    int64 array: where each group begins in it, and the end of the last one
 
 Rows get the numbers of their groups, by the hashes of their keys (``GroupSlots``) or, where there is one key, a whole
 number of a small range, by the key itself; these are counted, and each row is put behind those of its group.
+
+Runs lie one behind the other, and are grouped as the rows of a batch are: the result names the rows that they have.
 
 A batch is meant to fit the caches, table and all: callers with more rows partition them first. Keys are equal as they
 are for group_by. Cost: some nanoseconds a row; 24 bytes of scratch for a row and 40 for a group.
@@ -174,3 +177,37 @@ def group_order(batch not None, int32_t key_count):
         free(columns)
         free(hashes)
         free(found)
+
+
+cdef void put_runs(const int32_t* runs, const int64_t* bounds, const int64_t* starts, int64_t group_count,
+                   int32_t* order, int64_t* places) noexcept nogil:
+    cdef int64_t group, index, row
+    cdef int64_t place = 0
+    for group in range(group_count):
+        places[group] = place
+        for index in range(bounds[group], bounds[group + 1]):
+            for row in range(starts[runs[index]], starts[runs[index] + 1]):
+                order[place] = <int32_t> row
+                place += 1
+    places[group_count] = place
+
+
+def order_of_runs(order not None, bounds not None, starts not None):
+    """Return (order, bounds) of rows, fewer than 2**31, from those of their runs; ``starts``: and the end of all."""
+    cdef ArrowBatch runs = ArrowBatch.open(pa.RecordBatch.from_arrays([order], ["0"]))
+    cdef ArrowBatch groups = ArrowBatch.open(pa.RecordBatch.from_arrays([bounds], ["0"]))
+    cdef ArrowBatch rows = ArrowBatch.open(pa.RecordBatch.from_arrays([starts], ["0"]))
+    cdef const int64_t* begins = <const int64_t*> rows.columns[0].values + rows.columns[0].offset
+    cdef int64_t count = begins[rows.row_count - 1]
+    buffer = pa.allocate_buffer(count * sizeof(int32_t))
+    places = pa.allocate_buffer(groups.row_count * sizeof(int64_t))
+    cdef int32_t* into = <int32_t*> <size_t> buffer.address
+    cdef int64_t* placed = <int64_t*> <size_t> places.address
+    with nogil:
+        put_runs(<const int32_t*> runs.columns[0].values + runs.columns[0].offset,
+                 <const int64_t*> groups.columns[0].values + groups.columns[0].offset, begins, groups.row_count - 1,
+                 into, placed)
+    return (
+        pa.Array.from_buffers(pa.int32(), count, [None, buffer], null_count=0),
+        pa.Array.from_buffers(pa.int64(), groups.row_count, [None, places], null_count=0),
+    )

@@ -3,7 +3,11 @@ from typing import Self, final
 import pyarrow as pa
 
 def group_quantiles(
-    values: pa.Array, order: pa.Array | None, bounds: pa.Array, share: float
+    values: pa.Array | pa.ChunkedArray,
+    order: pa.Array | None,
+    bounds: pa.Array,
+    share: float,
+    starts: pa.Array | None = None,
 ) -> tuple[pa.Array, pa.Array, pa.Array]: ...
 
 @final

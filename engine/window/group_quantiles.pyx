@@ -1,7 +1,9 @@
 """Values beside a share of each group's values, which are in no order: selected, not sorted.
 
-    group_quantiles(values, order, bounds, share) -> (low, high, fraction)
+    group_quantiles(values, order, bounds, share, starts) -> (low, high, fraction)
     order, bounds       rows, group by group (``group_order``); order None: they lie so
+    starts              of runs of rows, and their end, where ``order`` names runs; None: it names rows
+    values              an array; or chunks, none of which has a part of a run
     low, high           of each group the values on both sides of the place share * (n - 1) among its n values that are
                         not null, null where it has none; fraction: how far between them it is
 
@@ -42,11 +44,21 @@ cdef extern from *:
 
 cdef enum:
     SMALL_COUNT = 24        # at most so many words are sorted
+    LARGE_COUNT = 4096      # words that are worth more counters
+    LARGE_DIGITS = 1 << 11
     DIGIT_BITS = 16         # of values that are counted
     DIGITS = 1 << 16
 
+# Rows that lie side by side, all of one group.
+cdef struct Run:
+    const ColumnView* column
+    int64_t begin
+    int64_t end
+
 # Rows in groups, and what is found for each of them.
 cdef struct Selection:
+    const ColumnView* column    # the first chunk of values
+    const Run* runs             # that are in order; NULL: rows of the column are
     const int32_t* order
     const int64_t* bounds
     uint64_t* words             # scratch: those of one group
@@ -68,22 +80,23 @@ cdef void sort_small(uint64_t* words, int64_t count) noexcept nogil:
         words[hole] = word
 
 
-cdef int64_t keep_bucket(uint64_t* words, int64_t count, int shift, uint64_t digit) noexcept nogil:
+cdef int64_t keep_bucket(uint64_t* words, int64_t count, int shift, uint64_t mask, uint64_t digit) noexcept nogil:
     """Move the words with a digit to the front; returns how many there are."""
     cdef int64_t index
     cdef int64_t kept = 0
     for index in range(count):
         words[kept] = words[index]
-        kept += (words[index] >> shift) & 0xFF == digit
+        kept += (words[index] >> shift) & mask == digit
     return kept
 
 
-cdef uint64_t least_above(const uint64_t* words, int64_t count, int shift, uint64_t digit) noexcept nogil:
+cdef uint64_t least_above(const uint64_t* words, int64_t count, int shift, uint64_t mask,
+                          uint64_t digit) noexcept nogil:
     """Return the least of the words whose digit is greater; there is one."""
     cdef uint64_t least = ~<uint64_t> 0
     cdef int64_t index
     for index in range(count):
-        if (words[index] >> shift) & 0xFF > digit and words[index] < least:
+        if (words[index] >> shift) & mask > digit and words[index] < least:
             least = words[index]
     return least
 
@@ -91,8 +104,8 @@ cdef uint64_t least_above(const uint64_t* words, int64_t count, int shift, uint6
 cdef void select(uint64_t* words, int64_t count, int64_t place, bint wants_next, uint64_t* low,
                  uint64_t* high) noexcept nogil:
     """Find the word at a place of the order, and the next one if it is wanted, else the same; words are moved."""
-    cdef int64_t[256] sizes
-    cdef uint64_t differs
+    cdef int32_t[LARGE_DIGITS] sizes
+    cdef uint64_t differs, mask
     cdef int64_t index, before
     cdef uint64_t digit
     cdef bint is_last = False
@@ -103,19 +116,20 @@ cdef void select(uint64_t* words, int64_t count, int64_t place, bint wants_next,
             differs |= words[index] ^ words[0]
         if differs == 0:
             break
-        shift = max(0, highest_bit(differs) - 7)
-        memset(sizes, 0, sizeof(sizes))
+        mask = LARGE_DIGITS - 1 if count >= LARGE_COUNT else 0xFF
+        shift = max(0, highest_bit(differs) - highest_bit(mask))
+        memset(sizes, 0, <size_t> (mask + 1) * sizeof(int32_t))
         for index in range(count):
-            sizes[(words[index] >> shift) & 0xFF] += 1
+            sizes[(words[index] >> shift) & mask] += 1
         digit, before = 0, 0
         while before + sizes[digit] <= place:
             before += sizes[digit]
             digit += 1
         place -= before
         if wants_next and place == sizes[digit] - 1:
-            high[0] = least_above(words, count, shift, digit)
+            high[0] = least_above(words, count, shift, mask, digit)
             wants_next, is_last = False, True
-        count = keep_bucket(words, count, shift, digit)
+        count = keep_bucket(words, count, shift, mask, digit)
     if count <= SMALL_COUNT:
         sort_small(words, count)
         low[0] = words[place]
@@ -127,13 +141,13 @@ cdef void select(uint64_t* words, int64_t count, int64_t place, bint wants_next,
         high[0] = words[0]
 
 
-cdef int64_t gather(const ColumnView* column, bint is_real, const int32_t* order, int64_t begin, int64_t end,
-                    uint64_t* words) noexcept nogil:
+cdef inline int64_t copy_rows(const ColumnView* column, int64_t begin, int64_t end, const int32_t* order,
+                              uint64_t* words) noexcept nogil:
     """Copy the values of rows that are not null; returns how many there are."""
     cdef const uint64_t* values = <const uint64_t*> column.values + column.offset
-    cdef int64_t index
+    cdef bint is_real = column.kind == KIND_FLOAT64
+    cdef int64_t index, row
     cdef int64_t count = 0
-    cdef int64_t row
     for index in range(begin, end):
         row = index if order == NULL else order[index]
         if column.validity != NULL and column_is_null(column, row):
@@ -143,10 +157,22 @@ cdef int64_t gather(const ColumnView* column, bint is_real, const int32_t* order
     return count
 
 
-cdef int64_t select_groups(const ColumnView* column, int64_t group_count, double share,
-                           Selection* into) noexcept nogil:
+cdef int64_t gather(const Selection* groups, int64_t begin, int64_t end) noexcept nogil:
+    """Copy the values of one group that are not null; returns how many there are."""
+    cdef const Run* run
+    cdef int64_t index
+    cdef int64_t count = 0
+    if groups.runs == NULL:
+        return copy_rows(groups.column, begin, end, groups.order, groups.words)
+    for index in range(begin, end):
+        run = &groups.runs[groups.order[index]]
+        count += copy_rows(run.column, run.begin, run.end, NULL, groups.words + count)
+    return count
+
+
+cdef int64_t select_groups(const Selection* into, int64_t group_count, double share) noexcept nogil:
     """Find the values of all groups; returns how many groups have none."""
-    cdef bint is_real = column.kind == KIND_FLOAT64
+    cdef bint is_real = into.column.kind == KIND_FLOAT64
     cdef int64_t group, count
     cdef int64_t nulls = 0
     cdef double place, whole
@@ -154,7 +180,7 @@ cdef int64_t select_groups(const ColumnView* column, int64_t group_count, double
     for group in range(group_count):
         into.low[group] = into.high[group] = 0
         into.fraction[group] = 0.0
-        count = gather(column, is_real, into.order, into.bounds[group], into.bounds[group + 1], into.words)
+        count = gather(into, into.bounds[group], into.bounds[group + 1])
         if count == 0:
             nulls += 1
             continue
@@ -168,51 +194,92 @@ cdef int64_t select_groups(const ColumnView* column, int64_t group_count, double
     return nulls
 
 
-cdef int64_t largest_group(const int64_t* bounds, int64_t group_count) noexcept nogil:
-    cdef int64_t group
+cdef int64_t largest_group(const Selection* groups, int64_t group_count) noexcept nogil:
+    """Return the most rows that a group has."""
+    cdef int64_t group, index, size
     cdef int64_t largest = 0
+    cdef const Run* run
     for group in range(group_count):
-        largest = max(largest, bounds[group + 1] - bounds[group])
+        size = groups.bounds[group + 1] - groups.bounds[group]
+        if groups.runs != NULL:
+            size = 0
+            for index in range(groups.bounds[group], groups.bounds[group + 1]):
+                run = &groups.runs[groups.order[index]]
+                size += run.end - run.begin
+        largest = max(largest, size)
     return largest
 
 
 cdef ArrowBatch opened_values(array):
     """Open values of 8 bytes."""
-    cdef ArrowBatch opened = ArrowBatch.open(pa.RecordBatch.from_arrays([array], ["0"]))
+    cdef ArrowBatch opened = opened_array(array)
     assert opened.columns[0].width == 8, "values of 8 bytes"
     return opened
 
 
-def group_quantiles(values not None, order, bounds not None, double share):
+cdef ArrowBatch opened_array(array):
+    return ArrowBatch.open(pa.RecordBatch.from_arrays([array], ["0"]))
+
+
+cdef Run* new_runs(list chunks, const int64_t* starts, int64_t count) except NULL:
+    """Return the runs of all chunks, which begin at rows counted from the first one of all."""
+    cdef Run* runs = <Run*> malloc(<size_t> (count + 1) * sizeof(Run))
+    cdef ArrowBatch chunk
+    cdef int64_t first = 0
+    cdef int64_t run = 0
+    if runs == NULL:
+        raise MemoryError()
+    for chunk in chunks:
+        while run < count and starts[run] < first + chunk.row_count:
+            runs[run] = Run(&chunk.columns[0], starts[run] - first, starts[run + 1] - first)
+            run += 1
+        first += chunk.row_count
+    return runs
+
+
+def group_quantiles(values not None, order, bounds not None, double share, starts=None):
     """Return the values on both sides of a share of each group's values, and how far between them it is."""
-    cdef ArrowBatch opened = opened_values(values)
-    cdef ArrowBatch places = ArrowBatch.open(pa.RecordBatch.from_arrays([bounds], ["0"]))
-    cdef ArrowBatch rows
+    cdef list chunks = [opened_values(each) for each in (values.chunks if starts is not None else [values])]
+    cdef ArrowBatch places = opened_array(bounds)
+    cdef ArrowBatch first = chunks[0]
+    cdef ArrowBatch opened
     cdef int64_t count = places.row_count - 1
     cdef int64_t nulls
+    cdef Run* runs = NULL
     cdef Selection found
     low, high, fraction = (pa.allocate_buffer(count * 8) for _ in range(3))
     validity = pa.allocate_buffer((count + 7) >> 3)
-    found.order = NULL
+    memset(&found, 0, sizeof(found))
+    found.column = &first.columns[0]
     if order is not None:
-        rows = ArrowBatch.open(pa.RecordBatch.from_arrays([order], ["0"]))
-        found.order = <const int32_t*> rows.columns[0].values + rows.columns[0].offset
-    found.bounds = <const int64_t*> places.columns[0].values + places.columns[0].offset
+        rows = opened_array(order)
+        found.order = <const int32_t*> numbers_of(rows)
+    found.bounds = <const int64_t*> numbers_of(places)
     found.low, found.high = <uint64_t*> <size_t> low.address, <uint64_t*> <size_t> high.address
     found.fraction, found.validity = <double*> <size_t> fraction.address, <uint8_t*> <size_t> validity.address
-    found.words = <uint64_t*> malloc(<size_t> (largest_group(found.bounds, count) + 1) * sizeof(uint64_t))
-    if found.words == NULL:
-        raise MemoryError()
     try:
+        if starts is not None:
+            opened = opened_array(starts)
+            found.runs = runs = new_runs(chunks, <const int64_t*> numbers_of(opened), opened.row_count - 1)
+        found.words = <uint64_t*> malloc(<size_t> (largest_group(&found, count) + 1) * sizeof(uint64_t))
+        if found.words == NULL:
+            raise MemoryError()
         with nogil:
-            nulls = select_groups(&opened.columns[0], count, share, &found)
+            nulls = select_groups(&found, count, share)
     finally:
         free(found.words)
+        free(runs)
     return (
         pa.Array.from_buffers(values.type, count, [validity, low], null_count=nulls),
         pa.Array.from_buffers(values.type, count, [validity, high], null_count=nulls),
         pa.Array.from_buffers(pa.float64(), count, [None, fraction], null_count=0),
     )
+
+
+cdef const void* numbers_of(ArrowBatch batch) noexcept:
+    """Return the numbers of a batch of one column of them."""
+    cdef const ColumnView* column = &batch.columns[0]
+    return <const uint8_t*> column.values + column.offset * column.width
 
 
 # --------------------------------------------------------------------------- values that do not lie in memory together
@@ -307,7 +374,7 @@ def value_at(values not None, int64_t place):
     if words == NULL:
         raise MemoryError()
     with nogil:
-        count = gather(&opened.columns[0], is_real, NULL, 0, opened.row_count, words)
+        count = copy_rows(&opened.columns[0], 0, opened.row_count, NULL, words)
         if place < count:
             select(words, count, place, False, &low, &high)
     free(words)

@@ -1,11 +1,14 @@
 """PartitionedGroups: aggregates that look at all rows of a group, which come in any order; a row for each group.
 
     groups = PartitionedGroups(schema, keys, calls, order_by, pool, budget_bytes, space)
-    for batch in groups.add(batch): ...             gives out nothing yet; ``router`` takes rows of pages past it
+    made = groups.ahead(batch)                      what ``add`` does first, in any thread
+    for batch in groups.add(batch, made): ...       gives out nothing yet; ``router`` takes rows of pages past it
     for batch in groups.finish(): ...
     groups.close()                                  always; idempotent
 
-    rows ─hash of keys─► partitions, in pages and files (``row_partitions``)
+    rows ─► few groups, and no more rows than are grouped at once: as they came, each batch group by group
+     │                     (``grouped_rows``), then each call at once, its groups by several threads
+     └─hash of keys─► partitions, in pages and files (``row_partitions``)
                           │ one after the other
                           ├── small enough: its rows group by group (``group_order``), then each call at once, by
                           │                 several threads where partitions are smaller than that together:
@@ -18,8 +21,8 @@ A sort moves every row several times and misses the caches for most of that; her
 with it happens in a partition that the caches hold. So a sort of all rows is left for groups that are larger than
 memory, and for operators with few pages, whose partitions would be nothing but buffers.
 
-Few rows (FEW_ROWS) are not partitioned. Partitions in memory are done first, those in files afterwards, so that a sort
-finds all of its pages.
+Few rows (FEW_ROWS) are not partitioned either. Partitions in memory are done first, those in files afterwards, so that
+a sort finds all of its pages.
 
 Invariants: rows of a group that are equal in the order keep that in which they came. What waits lies in pages of the
 pool and in files; what is being grouped lies in Arrow's memory, within the budget.
@@ -43,16 +46,18 @@ from engine.graph.sort_key import SortKey
 from engine.iomanager.spill_file import SpillFile
 from engine.partitions.parted_input import PartedInput
 from engine.partitions.partition_files import PARTITION_PAGES_MIN, partitions_of_memory
-from engine.partitions.recursion import Recursion, Threads, WaitingPart, parts_of_files
+from engine.partitions.recursion import PARTS_A_THREAD, Recursion, Threads, WaitingPart, parts_of_files
 from engine.partitions.row_partitions import KeptRows
 from engine.partitions.spilled_rows import SpilledRows
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import ARROW_ROWS_MAX
+from engine.records.bounded_batches import SmallBatches
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.sort.external_sorter import ExternalSorter
 from engine.window.group_kernels import first_kept
 from engine.window.group_order import group_order
 from engine.window.group_sort import sorted_in_groups
+from engine.window.grouped_rows import GroupedBatch, GroupedRows, Runs
 from engine.window.quantiles import quantiles
 from engine.window.sorted_groups import SortedGroups, lists_between, sorted_schema
 
@@ -62,7 +67,7 @@ if TYPE_CHECKING:
     from engine.memory.page_pool import PagePool
     from engine.partitions.partition_router import PartitionRouter
 
-#: rows that are grouped as they are
+#: rows that are not partitioned, however many groups they have
 FEW_ROWS: Final = ARROW_ROWS_MAX
 #: part of the budget up to which a partition is grouped at once: copies of its values, in order, lie beside its rows
 WHOLE_SHARE: Final = 3
@@ -99,15 +104,17 @@ class PartitionedGroups:
             self._schema, range(len(keys)), pool, space, *partitions_of_memory(pool.page_limit, pool.page_size)
         )
         self._recursion = Recursion[WaitingPart]()
-        #: rows that came before partitions were made
-        self._few: list[pa.RecordBatch] = []
-        self._few_rows = self._few_bytes = 0
+        #: rows that came before partitions were made, those that are put together first, and all of their bytes
+        self._grouped, self._small = GroupedRows(), SmallBatches()
+        self._held_bytes = 0
+        self._threads: Threads | None = None
         self._sorting: _Sorting | None = None
         #: schema of the output
         self.schema = sorted_schema(self._schema, keys, calls)
 
     def do_together(self, threads: Threads) -> None:
-        """Have threads of the task work on partitions that are small together; before the first row comes."""
+        """Have threads of the task work on groups, or small partitions, together; before the first row comes."""
+        self._threads = threads
         self._recursion.do_together(threads, self._size_of, self._whole_bytes)
 
     @property
@@ -115,33 +122,61 @@ class PartitionedGroups:
         """The ``PartitionRouter`` of pages once there are partitions; None: their keys do not come first."""
         return self._input.router if self._is_in_order else None
 
-    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take a batch; nothing is given out. Raises: SpillError, DiskFullError."""
-        rows = plain_batch(batch if self._is_in_order else batch.select(self._names))
-        if self._input.has_begun:
-            self._input.add(rows)
-        elif self._sorting is not None:
+    @property
+    def _is_parting(self) -> bool:
+        return self._input.has_begun or self._sorting is not None
+
+    def _rows_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return plain_batch(batch if self._is_in_order else batch.select(self._names))
+
+    def ahead(self, batch: pa.RecordBatch) -> GroupedBatch | None:
+        """Return a batch group by group; None: it is of no use. Thread: any."""
+        return None if self._is_parting else GroupedBatch.of(self._rows_of(batch), len(self._keys))
+
+    def add(self, batch: pa.RecordBatch, made: GroupedBatch | None = None) -> Iterator[pa.RecordBatch]:
+        """Take a batch, and what was made of it; nothing is given out. Raises: SpillError, DiskFullError."""
+        if self._is_parting:
+            self._part(self._rows_of(batch) if made is None else made.rows())
+        elif made is not None:
+            self._group(self._small.rest())
+            self._hold(made)
+        else:
+            rows = self._rows_of(batch)
+            self._held_bytes += rows.nbytes
+            self._group(self._small.add(rows))
+        if not self._is_parting and self._wants_parts():
+            self._begin()
+        return iter(())
+
+    def _group(self, batches: Sequence[pa.RecordBatch]) -> None:
+        for rows in batches:
+            self._held_bytes -= rows.nbytes
+            self._hold(GroupedBatch.of(rows, len(self._keys)))
+
+    def _hold(self, batch: GroupedBatch) -> None:
+        self._held_bytes += batch.size_bytes
+        self._grouped.add(batch)
+
+    def _wants_parts(self) -> bool:
+        """Whether rows are more than are grouped at once, or have many groups."""
+        is_large = self._grouped.row_count > FEW_ROWS and not self._grouped.are_long
+        return self._force_spill or is_large or self._held_bytes > self._whole_bytes
+
+    def _part(self, rows: pa.RecordBatch) -> None:
+        if self._sorting is not None:
             self._sorting.add(rows)
         else:
-            self._few.append(rows)
-            self._few_rows += rows.num_rows
-            self._few_bytes += rows.nbytes
-            if self._force_spill or self._few_rows > FEW_ROWS or self._few_bytes > self._whole_bytes:
-                self._begin()
-        return iter(())
+            self._input.add(rows)
 
     def _begin(self) -> None:
         """Partition the rows from now on, or sort them where there are few pages."""
-        few, self._few = self._few, []
         if self._pool.page_limit < PARTITION_PAGES_MIN * self._input.partition_count:
             self._sorting = _Sorting(self)
-            for rows in few:
-                self._sorting.add(rows)
-            return
-        self._begin_level(0)
-        for rows in few:
-            self._input.add(rows)
-        if self._is_in_order:
+        else:
+            self._begin_level(0)
+        for rows in (*self._grouped.taken(), *self._small.rest()):
+            self._part(rows)
+        if self._is_in_order and self._sorting is None:
             self._input.begin_router()
 
     def _begin_level(self, level: int) -> None:
@@ -153,8 +188,10 @@ class PartitionedGroups:
             self._end_level()
         elif self._sorting is not None:
             yield from self._sorting.results()
-        elif self._few_rows > 0:
-            yield from self._whole_groups(self._few)
+        else:
+            self._group(self._small.rest())
+            if self._grouped.row_count > 0:
+                yield from self._held_groups()
         yield from self._recursion.results(self)
 
     def _end_level(self) -> None:
@@ -215,7 +252,22 @@ class PartitionedGroups:
         """Yield the groups of rows that lie in memory."""
         rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
         batches.clear()
-        order, bounds = group_order(rows, len(self._keys))
+        yield from self._groups_of(rows, *group_order(rows, len(self._keys)))
+
+    def _held_groups(self) -> Iterator[pa.RecordBatch]:
+        """Yield the groups of rows that were not partitioned."""
+        runs = self._grouped.runs()
+        if any(call.function != "quantile" or call.argument in self._keys for call in self._calls):
+            yield from self._groups_of(*self._grouped.in_order(runs))
+            return
+        columns = list(runs.keys)
+        for call in self._calls:
+            values = self._grouped.column(self._names.index(call.argument) - len(self._keys))
+            columns.append(_quantiles_of_runs(values, runs, call.share, self._threads))
+        yield from self._results(columns)
+
+    def _groups_of(self, rows: pa.RecordBatch, order: pa.Array, bounds: pa.Array) -> Iterator[pa.RecordBatch]:
+        """Yield the groups of rows that are in this order."""
         firsts = pc.take(order, bounds.slice(0, len(bounds) - 1))
         for key in reversed(self._order_by):
             values = _of_eight_bytes(rows.column(key.column))
@@ -232,13 +284,16 @@ class PartitionedGroups:
                 columns.append(lists_between(values, where, bounds))
             else:
                 columns.append(pc.take(values, first_kept(pc.is_valid(values), bounds)))
+        yield from self._results(columns)
+
+    def _results(self, columns: list[pa.Array]) -> Iterator[pa.RecordBatch]:
         found = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         for start in range(0, found.num_rows, ARROW_ROWS_MAX):
             yield found.slice(start, ARROW_ROWS_MAX)
 
     def close(self) -> None:
         """Give every page back and delete every file; idempotent."""
-        self._few = []
+        self._grouped, self._small = GroupedRows(), SmallBatches()
         sorting = () if self._sorting is None else (self._sorting.close,)
         close_all([self._input.close, *sorting, self._recursion.close])
 
@@ -274,6 +329,29 @@ class _Sorting:
     def close(self) -> None:
         """Give pages and files back; idempotent."""
         close_all([self._groups.close, self._sorter.close])
+
+
+def _quantiles_of_runs(values: pa.ChunkedArray, runs: Runs, share: float, threads: Threads | None) -> pa.Array:
+    """Return the quantile of each group; threads take some of the groups each."""
+    count = len(runs.bounds) - 1
+    step = count if threads is None else -(-count // (PARTS_A_THREAD * threads.count))
+    starts = range(0, count, step)
+    left, found = list(starts), dict[int, pa.Array]()
+
+    def work() -> None:
+        while left:
+            try:
+                start = left.pop()
+            except IndexError:
+                return
+            bounds = runs.bounds.slice(start, min(step, count - start) + 1)
+            found[start] = quantiles(values, runs.order, bounds, share, runs.starts)
+
+    if threads is None or len(starts) == 1:
+        work()
+    else:
+        threads.run(work)
+    return pa.concat_arrays([found[start] for start in starts])
 
 
 def _of_eight_bytes(values: pa.Array) -> pa.Array:

@@ -1,7 +1,7 @@
 """Quantiles of groups, whatever their values are: selected as words of 8 bytes where these hold them.
 
     quantile_type(data_type)                            float64 of numbers, times as they are
-    quantiles(values, order, bounds, share)             of groups that lie in memory
+    quantiles(values, order, bounds, share, starts)     of groups that lie in memory, whose rows are in order or runs
     searched_quantile(blocks, type, count, share, most)      of one that does not
     between(low, high, fraction)                             of any values, from those beside it
 
@@ -28,6 +28,7 @@ from engine.records.narrow_decimals import NARROW_DIGITS_MAX
 from engine.records.plain_scalars import array_of, scalar_of
 from engine.window.exact_quantiles import exact_between
 from engine.window.group_kernels import kept_before
+from engine.window.group_order import order_of_runs
 from engine.window.group_quantiles import group_quantiles
 from engine.window.value_search import ValueSearch
 
@@ -45,14 +46,26 @@ def quantile_type(data_type: pa.DataType) -> pa.DataType:
     return pa.float64() if is_number else data_type
 
 
-def quantiles(values: pa.Array, order: pa.Array | None, bounds: pa.Array, share: float) -> pa.Array:
-    """Return the quantile of each group; ``order``: rows group by group, None: they are in order."""
+def quantiles(
+    values: pa.Array | pa.ChunkedArray,
+    order: pa.Array | None,
+    bounds: pa.Array,
+    share: float,
+    starts: pa.Array | None = None,
+) -> pa.Array:
+    """Return the quantile of each group; ``order``: rows group by group, None: they are in order.
+
+    starts: of runs of rows, which ``order`` names then; ``values`` are chunked.
+    """
     if not pa.types.is_decimal(values.type):
-        return between(*group_quantiles(values, order, bounds, share))
+        return between(*group_quantiles(values, order, bounds, share, starts))
     words = _as_words(values)
     if words is not None:
-        low, high, fraction = group_quantiles(words, order, bounds, share)
+        low, high, fraction = group_quantiles(words, order, bounds, share, starts)
         return between(low, high, fraction, values.type.scale)
+    if starts is not None:
+        order, bounds = order_of_runs(order, bounds, starts)
+        values = values.combine_chunks()
     return between(*_sorted_beside(values if order is None else pc.take(values, order), bounds, share))
 
 
@@ -66,12 +79,18 @@ def searched_quantile(blocks: Blocks, data_type: pa.DataType, count: int, share:
     return between(lower, at(low + 1) if place > low else lower, array_of([place - low]))
 
 
-def _as_words(values: pa.Array) -> pa.Array | None:
+def _as_words(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
     """Return decimals as their unscaled integers, None where one has no room in 18 digits."""
     try:
         narrow = pc.cast(values, pa.decimal64(NARROW_DIGITS_MAX, values.type.scale))
     except pa.ArrowInvalid:
         return None
+    if isinstance(narrow, pa.ChunkedArray):
+        return pa.chunked_array([_unscaled_words(chunk) for chunk in narrow.chunks])
+    return _unscaled_words(narrow)
+
+
+def _unscaled_words(narrow: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(_INT64, len(narrow), narrow.buffers(), narrow.null_count, narrow.offset)
 
 

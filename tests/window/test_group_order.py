@@ -8,7 +8,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.window.group_order import group_order
+from engine.window.group_order import group_order, order_of_runs
 
 NAN = float("nan")
 #: type: values of keys that differ, and what is equal to the first of them
@@ -68,6 +68,14 @@ def test_two_keys_and_as_many_groups_as_the_table_has_to_grow_for(groups):
     numbers = [rng.randrange(groups) for _ in range(20_000)]
     rows = pa.record_batch({"a": [f"key {number % 97}" for number in numbers], "b": numbers})
     assert found(rows, 2) == wanted(rows, 2)
+
+
+def test_runs_in_order_are_their_rows_in_order():
+    starts = pa.array([0, 3, 4, 6, 9], pa.int64())
+    order, bounds = pa.array([9, 0, 2, 1, 3], pa.int32()).slice(1), pa.array([0, 2, 4], pa.int64())
+    rows, places = order_of_runs(order, bounds, starts)
+    assert rows.to_pylist() == [0, 1, 2, 4, 5, 3, 6, 7, 8]
+    assert places.to_pylist() == [0, 5, 9]
 
 
 def test_no_rows_have_no_groups():

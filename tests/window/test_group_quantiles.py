@@ -1,5 +1,6 @@
 """Selected values against sorted ones: shapes of values that mislead a selection, nulls, NaN, all sizes of groups."""
 
+import itertools
 import random
 
 import pyarrow as pa
@@ -103,6 +104,28 @@ def test_rows_that_lie_group_by_group_need_no_order():
     values = pa.array([9.0, 5.0, 1.0, None, 3.0, 2.0]).slice(1)
     low, high, fraction = group_quantiles(values, None, pa.array([1, 4, 5]), 0.5)
     assert (low.to_pylist(), high.to_pylist(), fraction.to_pylist()) == ([1.0, 2.0], [3.0, 2.0], [0.5, 0.0])
+
+
+@pytest.mark.parametrize("kind", REALS)
+def test_runs_in_chunks_are_as_if_their_rows_lay_together(kind):
+    rng = random.Random(5)
+    sizes = [rng.choice([1, 2, 30, 3000]) for _ in range(40)]
+    groups = [rng.randrange(4) for _ in sizes]
+    values = [[rng.choice([None, REALS[kind](rng, size)]) for _ in range(size)] for size in sizes]
+    # runs 0 to 9, none, and 10 to 39; the first value of an array is none of its chunk
+    parts = ([each for run in values[begin:end] for each in run] for begin, end in ((0, 10), (10, 10), (10, 40)))
+    chunks = pa.chunked_array([pa.array([0.5, *part], pa.float64()).slice(1) for part in parts])
+    order = pa.array(sorted(range(40), key=lambda run: groups[run]), pa.int32())
+    bounds = pa.array([0, *itertools.accumulate(groups.count(group) for group in range(4))], pa.int64())
+    starts = pa.array([0, *itertools.accumulate(sizes)], pa.int64())
+    together = [run for group in range(4) for run, of in enumerate(groups) if of == group]
+    whole = pa.array([each for run in together for each in values[run]], pa.float64())
+    ends = [0, *itertools.accumulate(sum(sizes[run] for run in together if groups[run] == group) for group in range(4))]
+    for share in SHARES:
+        for begin in (0, 2):
+            found = group_quantiles(chunks, order, bounds.slice(begin), share, starts)
+            theirs = group_quantiles(whole, None, pa.array(ends[begin:], pa.int64()), share)
+            assert [str(each.to_pylist()) for each in found] == [str(each.to_pylist()) for each in theirs]
 
 
 def test_kernels_of_values_that_do_not_lie_together():

@@ -10,10 +10,12 @@ from engine.graph.sort_key import SortKey
 from engine.graph.window import SortedCall
 from engine.partitions.parted_input import PartedInput
 from engine.partitions.partition_files import PartitionFiles, partitions_of_memory
+from engine.records.bounded_batches import SmallBatches
 from engine.records.wide_rows import WIDE_BYTES
-from engine.window import partitioned_groups
+from engine.window import grouped_rows, partitioned_groups
 from engine.window.partitioned_groups import PartitionedGroups
 from engine.window.sorted_groups import sorted_schema
+from tests.partitions.test_recursion import Threads
 from tests.window.results_of import results_of
 
 PAGE = 4096
@@ -108,8 +110,10 @@ def check(found, rows, calls):
 
 @pytest.fixture
 def few(monkeypatch):
-    """No rows are so few that they are not parted."""
+    """No rows, and no groups, are so few that they are not parted."""
     monkeypatch.setattr(partitioned_groups, "FEW_ROWS", 0)
+    monkeypatch.setattr(partitioned_groups, "SmallBatches", lambda: SmallBatches(1, rows_enough=1))
+    monkeypatch.setattr(grouped_rows, "RUN_ROWS_MIN", 1 << 40)
 
 
 @pytest.mark.parametrize("calls", ["lists", "quantiles"])
@@ -122,7 +126,7 @@ def test_groups_of_all_shapes_agree_with_python(workshop, few, shape, memory, ca
     with workshop.operator(pages, PAGE) as (pool, space):
         check(evaluated(pool, space, rows, calls, budget), rows, calls)
         assert memory != "half" or space.spilled_bytes > 0
-        assert memory != "fits" or space.spilled_bytes == 0
+        assert memory != "fits" or (space.spilled_bytes == 0 and pool.pages_peak > 0)
 
 
 @pytest.mark.parametrize("memory", MEMORY)
@@ -180,6 +184,45 @@ def test_a_partition_that_is_too_large_is_parted_again_and_a_giant_group_is_sort
         check(evaluated(pool, space, rows, QUANTILES, 60_000), rows, QUANTILES)
         assert levels == [0]
         assert sorts == [1]
+
+
+KEYED = (*QUANTILES, SortedCall("quantile", "k", "key", share=0.5))
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("calls", [QUANTILES, KEYED, LISTS], ids=["quantiles", "of a key too", "lists"])
+def test_few_groups_are_not_parted_whatever_threads_have_made(workshop, monkeypatch, calls, ahead):
+    monkeypatch.setattr(partitioned_groups, "FEW_ROWS", 0)
+    rows = table("nulls", 20_000)
+    with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
+        groups = PartitionedGroups(rows.schema, ["k"], calls, (), pool, 16 << 20, space)
+        groups.do_together(Threads())
+        for number, batch in enumerate(rows.combine_chunks().to_batches(2000)):
+            assert list(groups.add(batch, groups.ahead(batch) if ahead and number % 3 else None)) == []
+        found = pa.Table.from_batches(groups.finish(), groups.schema)
+        assert pool.pages_peak == 0
+        keys = found.column("k").to_pylist()
+        if calls is KEYED:
+            assert found.column("key").to_pylist() == keys
+            found, calls = found.drop_columns("key"), QUANTILES
+        check(found, rows, calls)
+        assert keys == list(groups_of(rows))
+        groups.close()
+
+
+def test_groups_that_become_many_are_parted_with_what_was_grouped_before(workshop, monkeypatch):
+    monkeypatch.setattr(partitioned_groups, "FEW_ROWS", 0)
+    rows = pa.concat_tables([table("nulls", 20_000), table("own groups", 20_000, seed=2)])
+    with workshop.operator(2048, PAGE) as (pool, space):
+        groups = PartitionedGroups(rows.schema, ["k"], LISTS, (), pool, 16 << 20, space)
+        batches = rows.combine_chunks().to_batches(10_000)
+        made = [groups.ahead(batch) for batch in batches]
+        for batch, each in zip(batches, made, strict=True):
+            assert list(groups.add(batch, each)) == []
+        assert groups.ahead(batches[0]) is None
+        check(pa.Table.from_batches(groups.finish(), groups.schema), rows, LISTS)
+        assert pool.pages_peak > 0
+        groups.close()
 
 
 def test_a_list_beyond_the_budget_is_an_error_that_names_its_group(workshop, few):

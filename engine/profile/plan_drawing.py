@@ -6,12 +6,14 @@
 
 layer of a vertex = 1 + the largest layer of what it reads; within a layer the order is that of the plan. A source
 stands right before its first reader, so few lines pass boxes, and boxes cover them. Several lines to one vertex arrive
-at different places, each with the way its rows travel.
+at different places, each with the way its rows travel; a box is as high as the texts of its lines need.
 
 Held by: tests/profile/test_profile_page.py
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from engine.profile.cause_rules import OFF_BY, off_by
 from engine.profile.finding import rows_in_short, times_text
@@ -22,11 +24,19 @@ from engine.shown_quantities import chain_text, duration_text
 from engine.shown_sizes import size_text
 
 _BOX_WIDTH, _BOX_HEIGHT = 200, 64
+#: height of the two texts of a line
+_PORT_HEIGHT = 34
 _GAP_X, _GAP_Y = 170, 34
 _NAME_CHARACTERS = 24
 _VERTICES_MAX = 200
 
-Place = tuple[int, int]
+
+class Place(NamedTuple):
+    """The upper left corner of a box, and its height."""
+
+    x: int
+    y: int
+    height: int
 
 
 def plan_drawing(job: JobProfile) -> Html:
@@ -35,7 +45,7 @@ def plan_drawing(job: JobProfile) -> Html:
         return Html("")
     places = _places(job.vertices)
     lines = [
-        _line(places[each.source], places[position], (number + 1) / (len(vertex.inputs) + 1), each, vertex)
+        _line(places[each.source], places[position], (number + 0.5) / len(vertex.inputs), each, vertex)
         for position, vertex in enumerate(job.vertices)
         for number, each in enumerate(vertex.inputs)
     ]
@@ -44,8 +54,8 @@ def plan_drawing(job: JobProfile) -> Html:
         _box(position, vertex, places[position], job, is_cause=position in at_fault)
         for position, vertex in enumerate(job.vertices)
     ]
-    width = max(x for x, _ in places) + _BOX_WIDTH + 3
-    height = max(y for _, y in places) + _BOX_HEIGHT + 3
+    width = max(each.x for each in places) + _BOX_WIDTH + 3
+    height = max(each.y + each.height for each in places) + 3
     label = f"plan: {len(job.vertices)} vertices"
     drawing = tag(
         "svg",
@@ -64,10 +74,10 @@ def _places(vertices: tuple[VertexProfile, ...]) -> list[Place]:
     layers = _layers(vertices)
     filled: dict[int, int] = {}
     places = []
-    for layer in layers:
-        row = filled.get(layer, 0)
-        filled[layer] = row + 1
-        places.append((2 + layer * (_BOX_WIDTH + _GAP_X), 2 + row * (_BOX_HEIGHT + _GAP_Y)))
+    for layer, vertex in zip(layers, vertices, strict=True):
+        y, height = filled.get(layer, 2), max(_BOX_HEIGHT, _PORT_HEIGHT * len(vertex.inputs))
+        filled[layer] = y + height + _GAP_Y
+        places.append(Place(2 + layer * (_BOX_WIDTH + _GAP_X), y, height))
     return places
 
 
@@ -86,7 +96,7 @@ def _layers(vertices: tuple[VertexProfile, ...]) -> list[int]:
 
 
 def _box(position: int, vertex: VertexProfile, place: Place, job: JobProfile, *, is_cause: bool) -> Html:
-    x, y = place
+    x, y, height = place
     whole = chain_text(vertex.name)
     name = whole if len(whole) <= _NAME_CHARACTERS else f"{whole[: _NAME_CHARACTERS - 1]}…"
     time = spread_of(vertex, "time")
@@ -97,7 +107,7 @@ def _box(position: int, vertex: VertexProfile, place: Place, job: JobProfile, *,
     return tag(
         "a",
         tag("title", f"{whole}: {vertex.state.lower()}, a subtask took up to {duration_text(round(time.most))}"),
-        tag("rect", x=x, y=y, width=_BOX_WIDTH, height=_BOX_HEIGHT, rx=6, class_=f"{state}{' cause' * is_cause}"),
+        tag("rect", x=x, y=y, width=_BOX_WIDTH, height=height, rx=6, class_=f"{state}{' cause' * is_cause}"),
         tag("text", name, x=x + 10, y=y + 20, class_="name"),
         tag(
             "text",
@@ -116,8 +126,8 @@ def _box(position: int, vertex: VertexProfile, place: Place, job: JobProfile, *,
 
 def _line(begin: Place, end: Place, port: float, edge: EdgeProfile, reader: VertexProfile) -> Html:
     """Return a line from the middle of a box to a place (a share of its height) on another's left side."""
-    x0, y0 = begin[0] + _BOX_WIDTH, begin[1] + _BOX_HEIGHT // 2
-    x1, y1 = end[0], end[1] + round(_BOX_HEIGHT * port)
+    x0, y0 = begin.x + _BOX_WIDTH, begin.y + begin.height // 2
+    x1, y1 = end.x, end.y + round(end.height * port)
     middle = x1 - _GAP_X // 2
     ratio = off_by(edge.expected_rows, edge.rows)
     has_begun = reader.state not in ("CREATED", "SCHEDULED")

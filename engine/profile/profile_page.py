@@ -38,10 +38,12 @@ _STYLE = (
 .found { background: var(--soft); border-left: 6px solid var(--bad); border-radius: 6px; margin: 16px 0;
   padding: 12px 18px; }
 .found.calm { border-color: var(--good); } .found p { margin: 0; } .found p:first-child { font-size: 19px;
-  font-weight: 600; line-height: 1.4; overflow-wrap: anywhere; } .found ul { margin: 8px 0 0; padding-left: 20px; }
+  font-weight: 600; line-height: 1.4; overflow-wrap: anywhere; text-wrap: pretty; }
+.found ul { margin: 8px 0 0; padding-left: 20px; }
 button { background: var(--back); border: 1px solid var(--bad); border-radius: 6px; color: var(--bad); cursor: pointer;
   font: inherit; min-height: 34px; padding: 4px 12px; } button:focus-visible { outline: 2px solid var(--mark); }
 #log pre { max-height: 420px; }
+td.number b.bad { display: block; }
 .bad { color: var(--bad); } svg text.bad { fill: var(--bad); font-weight: 600; } p.bad { margin: 4px 0; }
 section { border-top: 1px solid var(--line); margin-top: 18px; scroll-margin-top: 12px; }
 section:target { outline: 3px solid var(--mark); outline-offset: 6px; border-radius: 4px; }

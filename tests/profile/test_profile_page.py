@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -105,6 +106,19 @@ def test_a_source_stands_right_before_what_reads_it_first():
     at_scan, at_join, at_late, at_last = boxes
     assert at_scan[0] < at_join[0] == at_late[0] < at_last[0] and at_late[1] > at_join[1]
     assert len(set(boxes)) == 4
+
+
+def test_texts_of_lines_to_one_vertex_do_not_overlap():
+    profile = profile_of(job(status="FINISHED"), 11_000)
+    scan, join = profile.vertices
+    edges = tuple(replace(join.inputs[0], source=number) for number in range(4))
+    drawn = plan_drawing(replace(profile, vertices=(scan, scan, scan, scan, replace(join, inputs=edges))))
+    tags = Outline(drawn).tags
+    heights = [int(each["y"]) for name, each in tags if name == "text" and each.get("class") == "label"]
+    assert len(heights) == 8 and all(after - before >= 13 for before, after in pairwise(heights))
+    *sources, reader = [each for name, each in tags if name == "rect" and "rx" in each]
+    assert max(heights) < int(reader["y"]) + int(reader["height"])
+    assert all(int(one["y"]) + int(one["height"]) < int(other["y"]) for one, other in pairwise(sources))
 
 
 def test_an_edge_is_red_where_rows_are_ten_times_what_was_expected():

@@ -12,6 +12,7 @@ Held by: tests/profile/test_profile_page.py
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
 
 from engine.profile.cancel_script import CANCEL_SCRIPT
 from engine.profile.job_profile import JobProfile
@@ -234,12 +235,20 @@ def _failures(job: JobProfile) -> Html:
                 "summary",
                 f"{time_text(job.started_at_ms + each.time_ms)} {chain_text(each.task or 'the job')}: {each.type_name}",
             ),
-            tag("pre", each.text, tabindex=0),
+            *_failure(each.text),
             **({"open": "open"} if position == 0 else {}),
         )
         for position, each in enumerate(job.failures)
     ]
     return _section("What went wrong", join(listed))
+
+
+def _failure(text: str) -> Iterator[Html]:
+    """Yield the text of a failure, and folded below it its traceback, which is longer than a screen."""
+    told, traceback, frames = text.partition("\nTraceback (most recent call last):\n")
+    yield tag("pre", told, tabindex=0)
+    if frames:
+        yield tag("details", tag("summary", "traceback"), tag("pre", traceback.lstrip() + frames, tabindex=0))
 
 
 def _decisions(job: JobProfile) -> Html:

@@ -181,8 +181,11 @@ def _progress(job: JobOverview, now_ms: int) -> object:
     if job.status in ENDED_JOB_STATES or job.waiting is not None:
         return counted
     bar = tag("progress", max=100, value=progress.percent, aria_label=f"{progress.percent} % of {job.name}")
+    share = f" {progress.percent}\u00a0% · {counted}"
+    if job.status != "RUNNING":
+        return join((bar, share))
     left = tag("div", left_text(progress.left_ms), class_="quiet", title=f"at the rate of {counted} subtasks")
-    return join((bar, f" {progress.percent} % · {counted}", left))
+    return join((bar, share, left))
 
 
 def _workers(snapshot: Snapshot) -> Html:

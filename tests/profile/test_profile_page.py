@@ -25,6 +25,15 @@ def test_the_page_of_a_job_shows_subtasks_plan_and_failures():
     assert "svg" in outline.names
 
 
+def test_a_traceback_is_folded_below_the_error():
+    details = job(status="FAILED")
+    traced = replace(details.failures[0].failure, details="Traceback (most recent call last):\n  File a.py, line 7")
+    shown = job_page(replace(details, failures=(replace(details.failures[0], failure=traced),)))
+    told, frames = re.findall(r"<pre[^>]*>(.*?)</pre>", shown[shown.index("What went wrong") :], re.DOTALL)[:2]
+    assert "ValueError" in told and "line 7" not in told and "line 7" in frames
+    assert "<summary>traceback</summary>" in shown and shown.count("<details open") == 1
+
+
 def test_the_cause_is_the_first_thing_that_is_said_and_its_box_is_marked():
     profile = replace(profile_of(job(), 11_000), causes=(Cause("skew", "too much <here>", 0.5, 1, "do this"),))
     outline = Outline(profile_page(profile))

@@ -8,6 +8,7 @@ import subprocess
 import urllib.parse
 
 import pytest
+from msgspec.structs import replace
 
 from engine.gateways.job_queue import WaitingJob, WaitingReason
 from engine.gateways.messages import ListJobs
@@ -108,8 +109,10 @@ def test_running_jobs_show_progress_and_waiting_ones_their_place():
     jobs = (job(1, tasks=tasks, begun_ms=NOW_MS - 60_000), job(2, "later", tasks={"CREATED": 4}, waiting=WAITS))
     shown = overview_parts(snapshot(jobs), OverviewQuery())
     text = Outline(shown["jobs"]).text
-    assert "50 % · 6 of 12" in text and "about 1 min left" in text
+    assert "50\u00a0% · 6 of 12" in text and "about 1 min left" in text
     assert "WAITING" in text and "place 2 of 3" in text and text.count("left") == 1
+    failing = Outline(overview_parts(snapshot([replace(jobs[0], status="FAILING")]), OverviewQuery())["jobs"]).text
+    assert "6 of 12" in failing and "left" not in failing
     assert "longest wait" in shown["cards"]
     assert "user" not in text, "where no job has one"
     named = Outline(overview_parts(snapshot([job(1, user="ann"), job(2)]), OverviewQuery())["jobs"])

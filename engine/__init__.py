@@ -14,9 +14,9 @@ The life of a job:
     11. the client gets a JobResult, or an error whose first line is the root cause          client
 
 A room imports only from layers below its own: ``tests/tidy/layers.py`` has the table. Beside the rooms are modules
-without a room: errors, versions, choices, selectors, closing, ids, clock, fault_points, machine_limits; private_folder,
-process_folder, python_command, network_address; log_format, log_output, task_log, user_warnings, shown_html,
-shown_pages, shown_quantities, shown_sizes, shown_text.
+without a room: errors, versions, choices, near_names, selectors, closing, ids, clock, fault_points, machine_limits;
+private_folder, process_folder, python_command, network_address; log_format, log_output, task_log, user_warnings,
+shown_html, shown_pages, shown_quantities, shown_sizes, shown_text.
 
 Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
 

@@ -19,6 +19,8 @@ from inspect import CO_VARKEYWORDS
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, TypeVar
 
+from engine.near_names import near_names
+
 _C = TypeVar("_C", bound=type)
 
 
@@ -229,9 +231,7 @@ def check_option(call: str, option: str, known: Iterable[str], helps: Mapping[st
         return
     advice = OTHER_OPTIONS.get(call, {}).get(option, "")
     if not advice:
-        from difflib import get_close_matches
-
-        close = get_close_matches(option, names, n=1)
+        close = near_names(option, names)
         advice = f"did you mean {close[0]}=?" if close else f"it has {', '.join(names) or 'none'}"
     else:
         advice = f"write {advice}"

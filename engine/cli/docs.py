@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 import webbrowser
-from difflib import get_close_matches
 from pathlib import Path
 
 from engine.config.home import documentation
+from engine.near_names import near_names
 
 
 def open_docs(options: argparse.Namespace) -> int:
@@ -23,7 +23,7 @@ def open_docs(options: argparse.Namespace) -> int:
     page = _page(first.parent, options.page)
     if page is None:
         pages = [str(path.relative_to(first.parent).with_suffix("")) for path in sorted(first.parent.rglob("*.html"))]
-        near = get_close_matches(options.page, pages, 3) or [name for name in pages if options.page in name][:3]
+        near = near_names(options.page, pages, 3) or [name for name in pages if options.page in name][:3]
         said = f"; did you mean {', '.join(near)}?" if near else ""
         print(f"no page {options.page!r}{said}", file=sys.stderr)
         return 1

@@ -24,7 +24,6 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
@@ -43,6 +42,7 @@ from engine.cli.task_managers import drain_task_manager, list_task_managers, sto
 from engine.cli.tokens import add_token, list_tokens, remove_token
 from engine.config.durations import parse_duration_ms
 from engine.errors import EngineError
+from engine.near_names import did_you_mean
 from engine.python_command import drop_current_folder
 
 #: the actions of a group of commands
@@ -63,8 +63,7 @@ def _near_choice(message: str) -> str:
     if "invalid choice" not in message:
         return ""
     given, *choices = re.findall(r"'([^']*)'", message)
-    near = get_close_matches(given, choices, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return did_you_mean(given, choices)
 
 
 def _add_gc_arguments(parser: argparse.ArgumentParser) -> None:

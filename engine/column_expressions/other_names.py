@@ -19,8 +19,10 @@ Held by: tests/api/test_other_names.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+from engine.near_names import near_names
 
 
 def _by_name(*rows: tuple[str, str]) -> dict[str, str]:
@@ -218,7 +220,7 @@ def package_advice(name: str, own: Sequence[str]) -> str:
 
 def selectors_error(name: str, own: Sequence[str]) -> AttributeError:
     """Return the error about a name that no selector has."""
-    close = _close(name, own)
+    close = near_names(name, own, likeness=_LIKE)
     near = f": did you mean {close[0]!r}?" if close else f"; there are {', '.join(own)}"
     return AttributeError(f"{_SELECTORS} has no {name!r}{_said(_answer(_SELECTORS, name)) or near}", name=name)
 
@@ -237,25 +239,18 @@ def _answer(kind: str, name: str) -> str:
     return next((answer.replace("`", "") for answer in found if answer), "")
 
 
-def _close(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known name that is most like one, or nothing."""
-    import difflib
-
-    return difflib.get_close_matches(name, list(known), 1, _LIKE)
-
-
 def _near(name: str, held: HasOtherNames) -> str:
     """Return names similar to one, with their place; all names where there are few."""
     own = _names_of(held)
     behind = {one: space for space in held._spaces for one in _names_of(getattr(held, space))}
     if name in behind:
         return f": it is behind .{behind[name]}: .{behind[name]}.{name}(...)"
-    if found := _close(name, own):
+    if found := near_names(name, own, likeness=_LIKE):
         return f": did you mean {found[0]!r}?"
     columns: list[str] = getattr(held, "columns", []) if held._kind == "a data set" else []
-    if found := _close(name, columns):
+    if found := near_names(name, columns, likeness=_LIKE):
         return f": did you mean col({found[0]!r})?"
-    if found := _close(name, behind):
+    if found := near_names(name, behind, likeness=_LIKE):
         return f": did you mean .{behind[found[0]]}.{found[0]}(...)?"
     return f"; there are {', '.join(own)}" if held._kind.startswith(".") else ""
 

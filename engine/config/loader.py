@@ -10,7 +10,7 @@ nearest one. A variable's name is the key in capitals with ``_`` for ``.`` and `
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from engine.config.home import conf_folder
 from engine.config.options import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, all_options, find_option
 from engine.config.storage_options import STORAGE_KEYS
 from engine.errors import ConfigurationError
+from engine.near_names import did_you_mean
 
 #: environment variables that are not options: places of files, access to hosts, the build
 _OTHER_VARIABLES = frozenset(
@@ -46,7 +47,7 @@ class Configuration:
         """Set a key, checked and typed; an unknown one raises ConfigurationError naming the nearest."""
         option = find_option(key)
         if option is None:
-            hint = _nearest(key, [known.key for known in all_options()], 0.5)
+            hint = did_you_mean(key, [known.key for known in all_options()], 1, likeness=0.5)
             raise ConfigurationError(f"unknown key {key!r} ({origin}){hint}")
         self._values[key] = option.parse(value, origin)
         self._texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -87,14 +88,6 @@ class Configuration:
         return iter(self._texts)
 
 
-def _nearest(word: str, known: Iterable[str], likeness: float) -> str:
-    """Return the end of a message that suggests the known word which is most like another one, "" without any."""
-    import difflib
-
-    near = difflib.get_close_matches(word, known, 1, likeness)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 def configuration_from_texts(texts: Mapping[str, str], origin: str = "job") -> Configuration:
     """Return the Configuration of settings that travelled as text."""
     configuration = Configuration()
@@ -127,7 +120,7 @@ def load_configuration(script: Mapping[str, object] | None = None) -> Configurat
     for name, value in sorted(os.environ.items()):
         if name.startswith(PREFIX) and name not in _OTHER_VARIABLES:
             if name not in by_variable:
-                raise ConfigurationError(f"unknown environment variable {name}{_nearest(name, by_variable, 0.6)}")
+                raise ConfigurationError(f"unknown environment variable {name}{did_you_mean(name, by_variable)}")
             configuration.set(by_variable[name], value, f"${name}")
     for key, text in current_command_line().options.items():
         configuration.set(key, text, "command line")

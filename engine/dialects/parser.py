@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
@@ -25,6 +24,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.errors import ConfigurationError, PlanError
+from engine.near_names import near_names
 
 _DIRECTIONS: Final = (TokenType.ASC, TokenType.DESC)
 _OWN_SYNTAX: Final = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "POSITION", "OVERLAY")
@@ -260,13 +260,6 @@ def written(node: exp.Expr, text: str) -> str:
     )
 
 
-def did_you_mean(name: str, known: Any, cutoff: float = 0.6) -> str:
-    """Return "; did you mean ...?" with the names that are near, "" for none."""
-    lower = {one.lower(): one for one in known}
-    close = [lower[one] for one in get_close_matches(name.lower(), lower, n=2, cutoff=cutoff)]
-    return f"; did you mean {' or '.join(close)}?" if close else ""
-
-
 def shown_place(text: str, place: int) -> str:
     """Return the line and the column of a place."""
     before = text[:place]
@@ -327,7 +320,7 @@ def _near(text: str, place: int) -> str:
         return f"; write {before[0].upper()} BY"
     for written_word in (*before, *text[:place].split()[-3:-1], word):
         one = written_word.strip("(),")
-        close = get_close_matches(one.upper(), _KEYWORDS, n=1, cutoff=0.7)
+        close = near_names(one, _KEYWORDS, likeness=0.7)
         if close and close[0] != one.upper():
             return f"; did you mean {close[0]} for {one}?"
     return ""

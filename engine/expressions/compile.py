@@ -40,6 +40,7 @@ from engine.graph.expression import (
     columns_of,
 )
 from engine.graph.function_table import FUNCTION_TABLE
+from engine.near_names import near_names
 from engine.records.arrow_functions import pc
 from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_scalars import no_values
@@ -55,14 +56,12 @@ _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError
 
 def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
     """Return the error for a column that is not there, with the nearest name and all there are."""
-    import difflib
-
     from engine.expressions.lambda_bodies import ELEMENT_ITSELF
 
     if name == ELEMENT_ITSELF:
         return SchemaError("element() stands in functions of lists, such as col('l').list.transform(element() * 2)")
     known = list(names)
-    near = difflib.get_close_matches(name, known, 1, 0.6) or [other for other in known if other.lower() == name.lower()]
+    near = near_names(name, known)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return SchemaError(f"no column {name!r}{hint} There are: {', '.join(known) or 'none'}")
 

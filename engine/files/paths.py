@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 from engine.errors import PlanError
 from engine.files.table_formats import check_no_table
+from engine.near_names import near_names
 from engine.storage.file_system import FolderEntry
 from engine.storage.file_systems import LOCAL, file_system_of, is_file, is_folder
 from engine.storage.known_objects import current_known, in_parallel
@@ -195,9 +196,7 @@ def _near(path: str) -> str:
         return ""
     except PlanError:  # a web server does not say what files it has
         return "; names of its files are written as they are, without escapes such as %20" if "%" in path else ""
-    from difflib import get_close_matches
-
-    close = get_close_matches(_name(path), beside, n=1)
+    close = near_names(_name(path), beside)
     return f"; did you mean {path.removesuffix(_name(path)) + close[0]!r}?" if close else ""
 
 

@@ -236,13 +236,9 @@ class Expressions:
     def _interval(self, node: exp.Interval) -> Expr:
         unit, text = node.args.get("unit"), text_of_interval(self, node)
         if text is None:
-            return self._no_interval(node)
+            said = self.said(node, "an interval of a column that is not added to a date or a timestamp")
+            raise NotYetSupportedError(said)
         return interval_of(text, None if unit is None else unit.name, self.said(node, ""))
-
-    def _no_interval(self, node: exp.Expr) -> Expr:
-        raise NotYetSupportedError(
-            self.said(node, "an interval of a column that is not added to a date or a timestamp")
-        )
 
     def _at_zone(self, node: exp.AtTimeZone) -> Expr:
         value = self.bind(node.this)
@@ -346,8 +342,7 @@ class Expressions:
         given = self.all([text, new, start])
         width = called(self, "length", [given[1]]) if count is None else self.bind(count)
         before = called(self, "substring", [given[0], lit(1), computed(given[2] - 1)])
-        behind = called(self, "substring", [given[0], computed(given[2] + width)])
-        return before + given[1] + behind
+        return before + given[1] + called(self, "substring", [given[0], computed(given[2] + width)])
 
     def _of_sign(self, node: exp.Unary | exp.Binary) -> Expr:
         sides = (node.this, node.args.get("expression"))

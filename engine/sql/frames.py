@@ -26,13 +26,14 @@ from engine.api.kept_statements import Repeats
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import col
 from engine.column_expressions.udfs import Udf
-from engine.dialects.parser import did_you_mean, nodes_in, sentence
+from engine.dialects.parser import nodes_in, sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.argument_kinds import is_list
 from engine.expressions.infer import infer_type
 from engine.expressions.literals import literal_scalar
 from engine.formats.table_target import TableTarget
 from engine.graph.expression import ColumnRef, Expression, Literal, Over, has_window, replaced
+from engine.near_names import did_you_mean
 from engine.records.key_types import is_key_type
 from engine.sql.scopes import AmbiguousNameError, ColumnNames, Named, Scope
 from engine.sql_values.data_types import shown_type
@@ -342,7 +343,7 @@ class Frame:
         there = f" (there are {', '.join(shown)}{more})" if known else ""
         quoted = parts[-1].args.get("quoted")
         hint = f"; a text stands in single quotes: '{parts[-1].name}'" if quoted and len(parts) == 1 else ""
-        said = f"no column {name}{did_you_mean(parts[-1].name, known, cutoff=0.5)}{there}{hint}"
+        said = f"no column {name}{did_you_mean(parts[-1].name, known, likeness=0.5)}{there}{hint}"
         return PlanError(sentence(parts[0], said, self.session.text))
 
 

@@ -24,8 +24,9 @@ from sqlglot import exp
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import col
-from engine.dialects.parser import did_you_mean, nodes_in, sentence
+from engine.dialects.parser import nodes_in, sentence
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
+from engine.near_names import did_you_mean
 from engine.records.plain_scalars import no_values
 from engine.records.plain_types import is_foreign
 from engine.sql.aggregates import is_aggregate
@@ -334,7 +335,7 @@ def _no_table(node: exp.Table, known: Sequence[str]) -> str:
     shown = list(known)[:12]
     more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
     there = f" (there are {', '.join(shown)}{more})" if shown else ""
-    return f"no table {name}{did_you_mean(name, known, cutoff=0.5)}{there}"
+    return f"no table {name}{did_you_mean(name, known, likeness=0.5)}{there}"
 
 
 def _function(node: exp.Table, context: Context) -> Bound:

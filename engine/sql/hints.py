@@ -18,9 +18,10 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from engine.dialects.parser import did_you_mean, place_of, sentence, shown_place
+from engine.dialects.parser import place_of, sentence, shown_place
 from engine.errors import PlanError
 from engine.graph.said_operators import JoinHint, JoinType
+from engine.near_names import did_you_mean
 from engine.optimizer.join_alternatives import BF, CORRECT_PAIRS, FB, HH, HINTED
 from engine.sql.frames import Context
 

@@ -14,10 +14,11 @@ from sqlglot import exp
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import col, lit
 from engine.column_expressions.row_functions import coalesce
-from engine.dialects.parser import did_you_mean, nodes_in, sentence
+from engine.dialects.parser import nodes_in, sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.common_type import common_type
 from engine.graph.said_operators import JoinHint
+from engine.near_names import did_you_mean
 from engine.sql.frames import Context, Dependent, Frame
 from engine.sql.hints import check_hint
 from engine.sql.joins import JoinKey, compared_keys, comparison, joined, split

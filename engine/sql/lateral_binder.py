@@ -58,8 +58,7 @@ def beside(left: Rows, join: exp.Join, context: Context) -> Rows:
         pair = pair_frame(left, right, context)
         more, rest = split(pair.binder.condition(on, "ON"), left.data.columns, right.data.columns)
         keys += more
-    data = joined(left.data, right.data, how, keys, rest)
-    return Rows(data, left.scope + right.scope, left.carried)
+    return Rows(joined(left.data, right.data, how, keys, rest), left.scope + right.scope, left.carried)
 
 
 def _with_this(join: exp.Join, inner: exp.Expr) -> exp.Join:

@@ -41,8 +41,7 @@ def bind_select(node: exp.Select, context: Context, is_whole: bool) -> Bound:
     """Return a SELECT as rows."""
     _check(node, context)
     context = context.within(node)
-    frame = frame_of(node, context)
-    return _Select(node, frame, is_whole).bound()
+    return _Select(node, frame_of(node, context), is_whole).bound()
 
 
 def _check(node: exp.Select, context: Context) -> None:

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.dialects.parser import did_you_mean, sentence, written
+from engine.dialects.parser import sentence, written
 from engine.errors import NotYetSupportedError, PlanError
+from engine.near_names import did_you_mean
 from engine.sql.frames import Frame
 from engine.sql.scopes import Named, matching
 

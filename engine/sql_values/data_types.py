@@ -12,9 +12,10 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
-from engine.dialects.parser import did_you_mean, sentence
+from engine.dialects.parser import sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.decimal_widths import decimal_type
+from engine.near_names import did_you_mean
 
 _TYPE: Final = exp.DataType.Type
 _PLAIN: Final = {

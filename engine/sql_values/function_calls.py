@@ -22,9 +22,9 @@ import pyarrow as pa
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit
 from engine.column_expressions.row_functions import coalesce, hash64, make_date, make_time, map_from_entries
-from engine.dialects.parser import did_you_mean
 from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.function_table import is_deterministic
+from engine.near_names import did_you_mean
 from engine.records.plain_scalars import scalar_of as arrow_scalar
 from engine.sql_values.arguments import Function, as_option
 from engine.sql_values.composed_functions import (

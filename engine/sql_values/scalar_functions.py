@@ -6,7 +6,6 @@ Held by: tests/sql/test_expressions.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from functools import partial, reduce
 from operator import add
 from typing import Final
@@ -16,6 +15,7 @@ from engine.column_expressions.expressions import lit
 from engine.column_expressions.row_functions import coalesce, greatest, least
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.time_functions import TRUNCATE_UNITS
+from engine.near_names import did_you_mean
 from engine.sql_values.arguments import Arguments, Function, as_option, constant_of, value_of
 from engine.sql_values.text_calls import TEXT_FUNCTIONS
 
@@ -54,9 +54,7 @@ def _date_part(arguments: Arguments) -> Expr:
 
 
 def _no_unit(name: str, what: str, known: Sequence[str]) -> PlanError:
-    close = get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return PlanError(f"sql: '{name}' is not {what}{hint} (there are {', '.join(known)})")
+    return PlanError(f"sql: '{name}' is not {what}{did_you_mean(name, known)} (there are {', '.join(known)})")
 
 
 def _date_trunc(arguments: Arguments) -> Expr:

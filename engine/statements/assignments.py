@@ -22,11 +22,12 @@ from sqlglot import exp
 
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.expressions import lit, when
-from engine.dialects.parser import did_you_mean, sentence
+from engine.dialects.parser import sentence
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.infer import infer_type
 from engine.graph.expression import Call, Cast, Expression, children_of
 from engine.graph.function_table import SAFE_FUNCTIONS
+from engine.near_names import did_you_mean
 from engine.outputs.assigned_types import is_bare_time, may_lose
 from engine.outputs.merge_clauses import holds
 from engine.sql.relations import Rows

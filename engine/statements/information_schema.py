@@ -19,9 +19,10 @@ from sqlglot import exp
 
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
-from engine.dialects.parser import did_you_mean, sentence
+from engine.dialects.parser import sentence
 from engine.errors import PlanError
 from engine.graph.plan import Source
+from engine.near_names import did_you_mean
 from engine.sql_values.data_types import shown_type
 from engine.statements.attached import attached_table, attached_tables
 

@@ -20,8 +20,9 @@ from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
 
-from engine.dialects.parser import did_you_mean, parsed, sentence
+from engine.dialects.parser import parsed, sentence
 from engine.errors import PlanError
+from engine.near_names import did_you_mean
 from engine.sql.frames import name_outside
 
 #: calls that one statement expands, those within macros included

@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from engine.dialects.parser import did_you_mean, nodes_in, sentence
+from engine.dialects.parser import nodes_in, sentence
 from engine.errors import PlanError
+from engine.near_names import did_you_mean
 
 _FORMS: Final = "params=[...] has the values of $1, $2 and so on, params={...} those of :name"
 

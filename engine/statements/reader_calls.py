@@ -20,8 +20,9 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from engine.dialects.parser import did_you_mean, nodes_in, sentence
+from engine.dialects.parser import nodes_in, sentence
 from engine.errors import ConfigurationError, EngineError, PlanError, SchemaError
+from engine.near_names import did_you_mean
 from engine.sql_values.data_types import arrow_type
 from engine.statements.attached import check_files
 

@@ -13,7 +13,6 @@ Held by: tests/cli/test_sql_statements.py
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -23,6 +22,7 @@ from engine.column_expressions.expressions import col
 from engine.csv.style import CsvWriteOptions
 from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import is_hidden, local_path
+from engine.near_names import did_you_mean
 from engine.sql_values.casts import rounded
 from engine.statements import statements as kinds
 from engine.statements.attached import attached_table, attached_tables, check_files
@@ -135,11 +135,8 @@ class StatementSession:
         tables = self.environment.tables
         data_set = tables[name] if name in tables else attached_table(self.environment, name)
         if data_set is None:
-            close = get_close_matches(name, tables)
-            known = (
-                f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(sorted(tables)) or 'none'}"
-            )
-            raise PlanError(f"DESCRIBE {name}: there is no such table; {known}")
+            known = did_you_mean(name, tables) or f"; there are: {', '.join(sorted(tables)) or 'none'}"
+            raise PlanError(f"DESCRIBE {name}: there is no such table{known}")
         return data_set.schema
 
     def _is_wanted(self, kind: str, made: kinds.CreateView | kinds.CreateTable) -> bool:

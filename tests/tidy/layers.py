@@ -6,7 +6,7 @@
 #: what people are shown
 _SHOWN = ("shown_html", "shown_pages", "shown_quantities", "shown_sizes", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "choices", "closing", "foreign_names", "network_address", "shown_text"),
+    ("errors", "choices", "closing", "foreign_names", "near_names", "network_address", "shown_text"),
     ("private_folder", "machine_limits", "storage", "versions"),
     ("ids", "clock", "config", "fault_points", "log_output", "python_command", *_SHOWN),
     ("log_format",),

@@ -1,4 +1,4 @@
-"""Rows of CSV beside files that are there: headers, and types that texts look like.
+"""Rows of CSV beside files that are there: headers, texts of nulls, and types that texts look like.
 
 Held by: tests/integration/test_appended_types.py
 """
@@ -6,8 +6,9 @@ Held by: tests/integration/test_appended_types.py
 from __future__ import annotations
 
 import csv
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -21,20 +22,14 @@ from engine.graph.source_spec import SinkSpec
 #: bytes of a file in which a header is looked for
 _HEADER_BYTES: Final = 64 << 10
 _SHOWN_MAX: Final = 100
+#: texts in every number, date and time
+_DIGITS: Final = re.compile(r"\d|nan|inf", re.IGNORECASE)
 
 
 def check_header(spec: SinkSpec, own: pa.Schema, file: str, what: str) -> None:
     """Raise ConfigurationError for a file with a header where rows have none, or the other way round."""
-    try:
-        begin = heads([file], spec.compression, _HEADER_BYTES, 1)[0]
-        head = begin.decode(style_of(spec).encoding or "utf-8-sig", errors="replace")
-    except (OSError, EngineError):
-        return  # readers of the file are told what is wrong
-    first_line = head.partition("\n")[0].strip("\r")
-    if not first_line:
-        return
-    there = next(csv.reader([first_line], delimiter=spec.delimiter))
-    if (sorted(there) == sorted(own.names)) == spec.header:
+    there = next(_first_rows(spec, file), None)
+    if not there or (sorted(there) == sorted(own.names)) == spec.header:
         return
     what = f"{what.replace(': mode', f': header={spec.header}, mode', 1)}: what is there ({file}) begins with"
     if spec.header:
@@ -42,6 +37,33 @@ def check_header(spec: SinkSpec, own: pa.Schema, file: str, what: str) -> None:
         shown = shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "..."
         raise ConfigurationError(f"{what} {shown}, not with the header; leave header=True out, or take a new folder")
     raise ConfigurationError(f"{what} a header; pass header=True, or take a new folder")
+
+
+def check_null_text(spec: SinkSpec, own: pa.Schema, file: str, what: str) -> None:
+    """Raise ConfigurationError where the only text without digits in a column of numbers or times is another one."""
+    rows = _first_rows(spec, file)
+    names, given = next(rows, []) if spec.header else own.names, style_of(spec).null_text
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        for name, text in zip(names, row, strict=False):
+            if not _DIGITS.search(text):
+                found.setdefault(name, set()).add(text)
+    for field in own:
+        texts = found.get(field.name, set())
+        if kind_of(field.type) in ("number", "moment", "time") and len(texts) == 1 and given not in texts:
+            other = texts.pop()
+            raise ConfigurationError(f"{what} has {other!r} for nulls of {field.name!r}; pass null_text={other!r}")
+
+
+def _first_rows(spec: SinkSpec, file: str) -> Iterator[list[str]]:
+    """Return the rows at the beginning of a file that are whole; none where it cannot be read."""
+    try:
+        head = heads([file], spec.compression, _HEADER_BYTES, 1)[0]
+        lines = head.decode(style_of(spec).encoding or "utf-8-sig", errors="replace").splitlines()
+    except (OSError, EngineError):
+        return iter(())  # readers of the file are told what is wrong
+    whole = lines if len(head) < _HEADER_BYTES or len(lines) == 1 else lines[:-1]
+    return csv.reader(whole, delimiter=spec.delimiter)
 
 
 def check_decimal(spec: SinkSpec, own: pa.Schema, what: str, found: Callable[[SinkSpec], pa.Schema]) -> None:

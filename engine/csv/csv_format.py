@@ -136,11 +136,13 @@ class CsvSink(SinkFormat):
         return not spec.header
 
     def check_added(self, spec: SinkSpec, schema: pa.Schema, file: str, what: str) -> None:
-        """Raise ConfigurationError for a file with a header where rows have none, and for another decimal mark."""
-        from engine.csv.added_rows import check_decimal, check_header
+        """Raise ConfigurationError for a file with another header, decimal mark or text for nulls."""
+        from engine.csv.added_rows import check_decimal, check_header, check_null_text
 
         check_header(spec, schema, file, what)
-        check_decimal(spec, schema, f"{what}: what is there ({file})", lambda sink: self.found_schema(sink, file))
+        what = f"{what}: what is there ({file})"
+        check_decimal(spec, schema, what, lambda sink: self.found_schema(sink, file))
+        check_null_text(spec, schema, file, what)
 
     def check_columns(self, spec: SinkSpec, there: pa.Schema, schema: pa.Schema, what: str) -> str:
         """Raise SchemaError for rows with more or fewer fields than the file that is there."""

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine import col
+from engine import col, lit
 from engine.cli.sql_session import SqlSession
 from engine.errors import ConfigurationError, DreyWarning, JobExecutionError, PlanError, SchemaError
 
@@ -217,5 +217,33 @@ def test_fractions_with_another_decimal_mark_are_not_added(environment, tmp_path
         rows.write_csv(tmp_path / "out", header=header, delimiter=";", decimal=second, mode="append")
     assert files(tmp_path) == before
     rows.write_csv(tmp_path / "out", header=header, delimiter=";", decimal=first, mode="append")
+    environment.execute()
+    assert len(files(tmp_path)) == len(before) + 1
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize(("first", "second"), [("", "-"), ("NULL", ""), ("NULL", "-")])
+def test_another_text_for_nulls_is_not_added(environment, tmp_path, header, first, second):
+    rows = environment.from_arrow(pa.table({"t": ["a\nb", "-"], "x": [1.5, None], "d": [DAY, None]}))
+    rows.write_csv(tmp_path / "out", header=header, null_text=first)
+    environment.execute()
+    before = files(tmp_path)
+    with pytest.raises(ConfigurationError, match=f"has {first!r} for nulls of 'x'; pass null_text={first!r}"):
+        rows.write_csv(tmp_path / "out", header=header, null_text=second, mode="append")
+    with pytest.raises(ConfigurationError, match=f"has {first!r} for nulls of 'd'; pass null_text={first!r}"):
+        rows.drop("x").with_columns(x=lit("n")).select("t", "x", "d").write_csv(
+            tmp_path / "out", header=header, null_text=second, mode="append"
+        )
+    rows.write_csv(tmp_path / "out", header=header, null_text=first, mode="append")
+    environment.execute()
+    assert len(files(tmp_path)) == len(before) + 1
+
+
+def test_a_file_without_nulls_takes_any_text_for_them(environment, tmp_path):
+    whole = environment.from_arrow(pa.table({"x": [1.5, float("nan"), float("-inf")], "t": ["-", "", "NULL"]}))
+    whole.write_csv(tmp_path / "out")
+    environment.execute()
+    before = files(tmp_path)
+    whole.write_csv(tmp_path / "out", null_text="NULL", mode="append")
     environment.execute()
     assert len(files(tmp_path)) == len(before) + 1

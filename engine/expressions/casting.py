@@ -6,6 +6,7 @@ timestamp, date         to dates, times of day and text: of the local time by th
                         text of a year beyond Arrow's is an error
 text to integer         with a plus, too, as Arrow reads it for floats and decimals
 text to date, timestamp with fewer digits, too: 2024-2-9 1:02:03, a year of less than four
+text to time            9:05, 09:05:00.25: with as many digits after the point as the unit has
 all else                Arrow's safe cast: what does not fit raises ArrowInvalid
 
 ``try_cast`` gives null in its place: a batch with a value that does not fit is halved until that is alone. What is
@@ -21,6 +22,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from engine.expressions.argument_kinds import is_text
 from engine.expressions.arithmetic import floor_divide_integers
 from engine.expressions.binding import (
     UNFIT,
@@ -54,6 +56,10 @@ _FEW_DIGITS = (
     (r"^(\d{4}-\d\d-\d\d[T ]\d\d:)(\d(?:\D|$))", r"\10\2"),
     (r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:)(\d(?:\D|$))", r"\10\2"),
 )
+#: digits behind the point of a second
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+#: texts that are times of day
+_CLOCK = r"^([01]?\d|2[0-3]):[0-5]?\d(:[0-5]?\d(\.\d{1,DIGITS})?)?$"
 
 
 def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], Datum]:
@@ -75,12 +81,30 @@ def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], D
             return _of_array(_to_time, target)
         if pa.types.is_string(target) or pa.types.is_large_string(target):
             return _of_array(_to_text, target)
-    is_text = pa.types.is_string(source) or pa.types.is_large_string(source)
-    if is_text and pa.types.is_integer(target):
+    if is_text(source) and pa.types.is_integer(target):
         return _or_rewritten(_PLUS, target)
-    if is_text and (pa.types.is_date(target) or pa.types.is_timestamp(target)):
+    if is_text(source) and pa.types.is_time(target):
+        return _of_array(_text_to_time, target)
+    if is_text(source) and (pa.types.is_date(target) or pa.types.is_timestamp(target)):
         return _or_rewritten(_FEW_DIGITS, target)
     return lambda datum: pc.cast(datum, target)
+
+
+def check_castable(source: pa.DataType, target: pa.DataType) -> None:
+    """Raise an error of Arrow where no value of a type is one of the other."""
+    if not (is_text(source) and pa.types.is_time(target)):
+        pc.cast(no_values(source), target)
+
+
+def _text_to_time(texts: pa.Array, target: pa.DataType) -> pa.Array:
+    digits = _DIGITS[target.unit]
+    pattern = _CLOCK.replace("DIGITS", str(digits)) if digits else _CLOCK.replace(r"(\.\d{1,DIGITS})?", "")
+    wrong = pc.invert(pc.match_substring_regex(texts, pattern=pattern))
+    if pc.any(wrong).as_py():
+        first = texts.filter(wrong)[0].as_py()
+        raise pa.ArrowInvalid(f"Failed to parse string: {first!r} as a scalar of type {target}")
+    moments = pc.binary_join_element_wise("1970-01-01", texts.cast(pa.string()), " ")
+    return pc.cast(_or_rewritten(_FEW_DIGITS, pa.timestamp(target.unit))(moments), target)
 
 
 def _or_rewritten(patterns: Sequence[tuple[str, str]], target: pa.DataType) -> Callable[[Datum], Datum]:
@@ -167,7 +191,7 @@ def bind_try_cast(operands: Sequence[Operand], _options: Options) -> Binding:
     if source == target:
         return Binding(lambda values, _type: values, (None, None))
     try:
-        pc.cast(no_values(source), target)
+        check_castable(source, target)
         kernel = cast_kernel(source, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnknownZoneError) as error:
         what = f"{source} cannot be cast to {target}" if isinstance(error, pa.ArrowException) else str(error)
@@ -184,8 +208,7 @@ def tried_by(
     kernel: Callable[[Datum], Datum], source: pa.DataType, target: pa.DataType
 ) -> Callable[[pa.Array], pa.Array]:
     """Return a cast by a kernel that gives null for values that the kernel refuses."""
-    is_text = pa.types.is_string(source) or pa.types.is_large_string(source)
-    pattern = next((pattern for is_of, pattern in _POSSIBLE if is_text and is_of(target)), None)
+    pattern = next((pattern for is_of, pattern in _POSSIBLE if is_text(source) and is_of(target)), None)
 
     def tried(values: pa.Array) -> pa.Array:
         try:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from engine.errors import SchemaError
 from engine.expressions.argument_kinds import is_text
 from engine.expressions.binding import Binding, Form, NoMatchError, Operand, cast_operand
-from engine.expressions.casting import cast_kernel
+from engine.expressions.casting import cast_kernel, check_castable
 from engine.expressions.common_type import result_type_of
 from engine.expressions.conditional import OPEN_ROWS, bind_case, bind_open_rows
 from engine.expressions.function_registry import find_function
@@ -41,7 +41,6 @@ from engine.graph.expression import (
 )
 from engine.graph.function_table import FUNCTION_TABLE
 from engine.near_names import near_names
-from engine.records.arrow_functions import pc
 from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_scalars import no_values
 from engine.records.plain_types import is_foreign
@@ -217,7 +216,7 @@ def _compile_cast(expression: Cast, schema: pa.Schema, shared: SharedParts | Non
     try:
         if isinstance(operand.type, pa.UuidType) and is_text(target):
             raise pa.ArrowInvalid("bytes that are no text")
-        pc.cast(no_values(stored_type(operand.type)), stored_type(target))
+        check_castable(stored_type(operand.type), stored_type(target))
     except _ARROW_ERRORS:
         source = expression_text(expression.operand)
         remedy = f": {key_remedy(operand.type)}" if not is_key_type(operand.type) else ""

@@ -106,6 +106,8 @@ def _division(name: str) -> Lowering:
 
 def _lower_divide(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
     assert operand.form is not None
+    if operand.type != pa.float64() or not all(_is_number(part.type) for part in operand.form.operands):
+        raise NoStepsError
     return builder.step("divide", "float", [builder.lower(part, guard) for part in operand.form.operands])
 
 

@@ -24,10 +24,10 @@ Row = FunctionRow
 _OPERATORS: Final = (
     Row("add", ("any", "any"), "calendar_functions:summing:add", "-", VALUES),
     Row("subtract", ("any", "any"), "calendar_functions:summing:subtract", "-", VALUES),
-    Row("multiply", ("any", "any"), "arithmetic:bind_multiply", "-", VALUES),
-    Row("divide", ("number", "number"), "arithmetic:bind_divide", "float64", VALUES),
-    Row("floor_divide", ("number", "number"), "arithmetic:bind_floor_divide", "-", VALUES),
-    Row("modulo", ("number", "number"), "arithmetic:bind_modulo", "-", VALUES),
+    Row("multiply", ("any", "any"), "span_arithmetic:spanning:*", "-", VALUES),
+    Row("divide", ("any", "any"), "span_arithmetic:spanning:/", "-", VALUES),
+    Row("floor_divide", ("any", "any"), "span_arithmetic:spanning://", "-", VALUES),
+    Row("modulo", ("any", "any"), "span_arithmetic:spanning:%", "-", VALUES),
     Row("negate", ("number",), "arithmetic:bind_negate", "first", VALUES),
     Row("equal", ("same", "same"), "comparison:comparing:equal", "bool"),
     Row("not_equal", ("same", "same"), "comparison:comparing:not_equal", "bool"),
@@ -57,7 +57,7 @@ _NULLS: Final = (
 )
 
 _NUMBERS: Final = (
-    Row("abs", ("number",), "arrow:abs_checked", "first", VALUES),
+    Row("abs", ("any",), "span_arithmetic:bind_abs", "-", VALUES),
     Row("sign", ("number",), "number_functions:bind_sign", "-"),
     Row("round", ("number",), "number_functions:bind_round", "-", VALUES),
     Row("floor", ("number",), "number_functions:rounding:floor", "-", VALUES),

@@ -171,9 +171,9 @@ def _time(found: re.Match[str]) -> time:
 def _of_text(value: Expr, source: pa.DataType, wanted: pa.DataType, tried: bool) -> Expr:
     if pa.types.is_boolean(wanted):
         value = computed(_as_condition(value))
-    elif pa.types.is_timestamp(wanted) and wanted.unit == "ns" and not is_constant(value):
+    elif pa.types.is_time(wanted) or (pa.types.is_timestamp(wanted) and wanted.unit == "ns" and not is_constant(value)):
         value = value.str.replace(r"(\.\d{6})\d+", r"\1", regex=True)
-        wanted = pa.timestamp("us", wanted.tz)
+        wanted = pa.timestamp("us", wanted.tz) if pa.types.is_timestamp(wanted) else wanted
     is_read = pa.types.is_integer(wanted) or pa.types.is_floating(wanted) or pa.types.is_temporal(wanted)
     if is_read or pa.types.is_decimal(wanted):
         value = value.str.strip(" ")

@@ -79,6 +79,21 @@ def test_the_plan_has_the_date_so_that_estimates_know_it():
     assert text.value == "1998-09-02"
 
 
+def test_texts_are_times_of_day():
+    clock = datetime.time
+    texts = ["9:5", "09:05:03", "23:59:59.25", None, "0:0:0", "7:08:09"]
+    times = [clock(9, 5), clock(9, 5, 3), clock(23, 59, 59, 250000), None, clock(0), clock(7, 8, 9)]
+    for unit in (pa.time64("us"), pa.time64("ns"), pa.time32("ms")):
+        for kind in (pa.string(), pa.large_string()):
+            assert compute(X.cast(unit), x=pa.array(texts, kind)).equals(pa.array(times, unit))
+    wrong = ["24:00", "9", "9:60", "1:2:60", "9:05Z", "-1:00", "", "2024-01-01 9:00", "1:2:3.", "1:2:3.1234567"]
+    assert values(X.try_cast(pa.time64("us")), x=["1:02", *wrong]) == [clock(1, 2)] + [None] * len(wrong)
+    assert values(X.try_cast(pa.time32("s")), x=["1:02:03", "1:02:03.5"]) == [clock(1, 2, 3), None]
+    assert values(X.try_cast(pa.time64("ns")).cast(str), x=["1:02:03.123456789"]) == ["01:02:03.123456789"]
+    with pytest.raises(DataError, match="Failed to parse string: '9:60' as a scalar of type time64"):
+        values(X.cast(pa.time64("us")), x=["9:06", "9:60"])
+
+
 def test_what_does_not_fit_is_null_for_try_cast_and_an_error_for_cast():
     texts = ["12", "-7", "1.5", "", "abc", "99999999999999999999", "0x10", "１", None]
     assert values(X.try_cast(int), x=texts) == [12, -7, None, None, None, None, 16, None, None]

@@ -1,7 +1,10 @@
-"""Sums and means of durations: those of Python's integers, in groups, totals, windows and SQL."""
+"""Sums, means, products and quotients of durations: those of Python's integers, in groups, windows and SQL."""
 
 import math
+import operator
 from collections import defaultdict
+from datetime import timedelta
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import DataError, SchemaError, avg, col, stddev, sum_
+from engine import DataError, JobExecutionError, SchemaError, avg, col, stddev, sum_
 
 UNITS = ("s", "ms", "us", "ns")
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(-(10**6), 10**6) | st.integers(-(2**60), 2**60)))
@@ -108,9 +111,9 @@ SECONDS = "of a duration x, x.cast\\(int\\) / 1000000 is the number of its secon
 @pytest.mark.parametrize(
     ("expression", "what"),
     [
-        (col("x") / 2, f"only numbers can be divided; {SECONDS}"),
-        (col("x") // 2, f"only numbers can be divided; {SECONDS}"),
-        (col("x").abs(), f"it works on numbers; {SECONDS}"),
+        (2 / col("x"), f"only numbers can be divided; {SECONDS}"),
+        (col("x") % 2, f"only numbers can be divided; {SECONDS}"),
+        (col("x").sqrt(), f"it works on numbers; {SECONDS}"),
         (col("x").dt.epoch("s"), f"it works on dates and timestamps; {SECONDS}"),
         (col("x").dt.diff(col("x"), "seconds"), f"it works on dates and timestamps; {SECONDS}"),
         (stddev("x").over(), f"stddev takes numbers, the argument is duration.us.: {SECONDS}"),
@@ -124,3 +127,60 @@ def test_what_takes_no_durations_says_what_does(environment, expression, what):
     with pytest.raises(SchemaError, match=SECONDS):
         data.agg(y=stddev("x"))
     assert data.select(y=col("x").cast(int) / 10**6).to_arrow()["y"].to_pylist() == [90.0]
+
+
+SPANS = [0, 1, -1, 3, -3, 5, -7, 10**6, 2**53 + 1, -(2**62) - 1, 2**63 - 1, None]
+NUMBERS = [1, -1, 2, -2, 3, 4, 7, -10, 2**40, None]
+PAIRS = [(each, number) for each in SPANS for number in NUMBERS]
+
+
+def nearest(value):
+    """Return the integer that is nearest to a fraction, the lower one of two."""
+    return math.ceil(value - Fraction(1, 2))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_spans_are_divided_exactly_by_integers_and_by_each_other(environment, unit):
+    left, right = (pa.array(each, pa.int64()) for each in zip(*PAIRS, strict=True))
+    table = pa.table({"x": left.cast(pa.duration(unit)), "n": right, "y": right.cast(pa.duration(unit))})
+    x, n, y = col("x"), col("n"), col("y")
+    values = {"near": x / n, "low": x // n, "times": x / y, "whole": x // y, "rest": x % y, "size": x.abs()}
+    found = environment.from_arrow(table).select(**values).to_arrow()
+    wanted = {
+        "near": lambda one, other: nearest(Fraction(one, other)),
+        "low": operator.floordiv,
+        "times": lambda one, other: float(one) / float(other),
+        "whole": operator.floordiv,
+        "rest": operator.mod,
+        "size": lambda one, _: abs(one),
+    }
+    for name, function in wanted.items():
+        column = found[name].to_pylist() if name in ("times", "whole") else ticks(found[name])
+        rows = [(pair, value) for pair, value in zip(PAIRS, column, strict=True) if name != "size" or None not in pair]
+        assert rows == [(pair, None if None in pair else function(*pair)) for pair, _ in rows], name
+
+
+def test_spans_are_multiplied_and_divided_by_fractions(environment):
+    counts, factors = [5, -5, 7, 10**6, None], [0.5, 1.5, 2.25, -0.1]
+    table = pa.table({"x": pa.array(counts, pa.duration("ms"))})
+    for factor in factors:
+        found = environment.from_arrow(table).select(
+            a=col("x") * factor, b=factor * col("x"), c=col("x") / factor, d=col("x") * Decimal(str(factor))
+        )
+        wanted = [one if one is None else nearest(Fraction(one * factor)) for one in counts]
+        found = found.to_arrow()
+        assert ticks(found["a"]) == ticks(found["b"]) == ticks(found["d"]) == wanted
+        assert ticks(found["c"]) == [one if one is None else nearest(Fraction(one / factor)) for one in counts]
+
+
+@pytest.mark.parametrize("expression", [col("x") / 0, col("x") // 0, col("x") // col("y"), col("x") / 0.0])
+def test_a_span_divided_by_nothing_is_an_error(environment, expression):
+    table = pa.table({"x": pa.array([1], pa.duration("us")), "y": pa.array([0], pa.duration("us"))})
+    with pytest.raises((DataError, JobExecutionError)):
+        environment.from_arrow(table).select(v=expression).collect()
+
+
+def test_the_share_of_a_mean_is_said_in_sql(environment):
+    environment.register("d", environment.from_arrow(spans([(1, 4), (1, 8)])))
+    found = environment.sql("SELECT avg(x) / 2 AS h, max(x) / min(x) AS t, abs(min(x) - max(x)) AS d FROM d").collect()
+    assert found == [(timedelta(microseconds=3), 2.0, timedelta(microseconds=4))]

@@ -219,6 +219,18 @@ def test_a_cast_rounds_as_that_of_duckdb(environment: Environment, cast: str) ->
         assert differences(casts, rows_of(environment.sql(query).to_arrow()), wanted) == {}
 
 
+@pytest.mark.parametrize("cast", ["CAST", "TRY_CAST"])
+def test_a_text_is_a_time_as_in_duckdb(environment: Environment, cast: str) -> None:
+    texts = ["9:5", "09:05:03.25", "23:59:59.1234567", "0:0:1.5", None]
+    texts += ["x", "9:61", ""] if cast == "TRY_CAST" else []
+    table = pa.table({"k": range(len(texts)), "s": texts})
+    environment.register("m", environment.from_arrow(table))
+    query = f"SELECT k, {cast}(s AS TIME) AS t FROM m"
+    with duckdb.connect() as oracle:
+        oracle.register("m", table)
+        assert rows_of(environment.sql(query).to_arrow()) == sorted(oracle.sql(query).fetchall())
+
+
 def test_a_cast_of_what_does_not_fit_ends_the_job(environment: Environment) -> None:
     for value in ("1e30", "nan", "inf"):
         environment.register("m", environment.from_arrow(pa.table({"f": [float(value)]})))

@@ -9,6 +9,7 @@ clauses.py          clauses that say nothing, or two things
 translation.py      queries in other dialects, written again in ours
 repairs.py          forms that mean something else there, by dialect; shared_forms.py: those that several share
 spark_forms.py      functions of Spark that have another answer for some values
+element_forms.py    FLATTEN of Snowflake; totals of lists that a function of their own finishes
 compared_rows.py    rows beside rows, as DuckDB compares them
 
 ``sqlglot`` parses, and nothing else of it is used: it is no type checker, and its optimizer knows no sizes. What the

@@ -17,6 +17,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from engine.dialects.compared_rows import ROWS_OF_DUCKDB
+from engine.dialects.element_forms import finished, flattened
 from engine.dialects.shared_forms import (
     FUNCTIONS_OF_DUCKDB,
     PATTERNS,
@@ -437,6 +438,7 @@ REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
     "spark": _SPARK,
     "snowflake": {
         **_DUCKDB,
+        exp.Select: flattened,
         **PATTERNS,
         **_OF_SPARK_LISTS,
         **_ROUNDED,
@@ -464,6 +466,7 @@ REPAIRS: Final[dict[str, dict[type[exp.Expr], Repair]]] = {
         **_OF_SPARK_LISTS,
         **_OF_JAVA,
         **_ROUNDED,
+        exp.Reduce: finished,
         exp.Extract: _of_trino,
         exp.Format: _texts("null"),
         exp.Repeat: refused("repeat(), which makes a list in this dialect"),

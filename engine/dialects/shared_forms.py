@@ -43,7 +43,7 @@ def refused(said: str) -> Repair:
 def refuse_names(statement: exp.Expr) -> None:
     """Refuse names of arguments: the places that they stand for are not known. Raises: NotYetSupportedError."""
     for node in statement.find_all(exp.Kwarg, exp.PropertyEQ):
-        if not isinstance(node.parent, exp.Struct):
+        if not isinstance(node.parent, exp.Struct | exp.Explode):  # element_forms.py has the names of FLATTEN
             raise NotYetSupportedError(f"sql: the argument {node.name} by its name; write the argument at its place")
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sqlglot import exp, parse_one
 
+from engine.dialects.element_forms import finished
 from engine.dialects.shared_forms import Repair, call, number, numbers_between, refused
 from engine.errors import NotYetSupportedError
 
@@ -148,6 +149,7 @@ def _join(view: Any) -> exp.Expr:
 #: forms of Spark by the node that they repair
 SPARK_FORMS: Final[dict[type[exp.Expr], Repair]] = {
     exp.Select: _select,
+    exp.Reduce: finished,
     exp.Left: form("left(a, CASE WHEN b < 0 THEN 0 ELSE b END)"),
     exp.Right: form("right(a, CASE WHEN b < 0 THEN 0 ELSE b END)"),
     exp.Ln: _where("a > 0"),

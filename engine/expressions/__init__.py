@@ -12,6 +12,7 @@ zone_offsets       offsets of any moment, first moments of local times
 moments.py         moments as local times of any year and zone; where hours, days, weeks begin
 casting.py         casts that differ from Arrow's
 decimal_widths.py  how many digits results of decimals have
+span_arithmetic.py   durations multiplied and divided, by numbers and by each other
 decimal_arithmetic.py  sums, products and remainders of decimals; decimal_kernels has the loops
 float_division     // of floats as Python's
 float_comparison   floats of two columns, NaN equal to itself and the greatest

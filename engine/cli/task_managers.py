@@ -4,6 +4,8 @@ list      each one: state, slots, tasks, memory, disk, version, host; RUNNING or
 drain     it takes no more slots; tasks that run end, results that are kept there are read, then its process ends
 stop      the same within ``--timeout``; what is left then is made again on others. Waits until it is gone
 
+Gone is one that the leader says has signed off. A list without it says nothing: a new leader knows none at first.
+
 An id may be shortened to digits that only one of them begins with.
 """
 
@@ -23,6 +25,8 @@ from engine.shown_text import shown_line
 _LOOK_S = 0.2
 #: seconds in which an ending process stops its tasks and signs off
 _LEAVE_S = 60.0
+#: seconds in which one that is there has registered again, at another leader too
+_UNHEARD_S = 30.0
 _COLUMNS = "{:34}{:10}{:>7}{:>7}{:>12}{:>22}  {:10}{}"
 
 
@@ -64,9 +68,7 @@ def drain_task_manager(options: argparse.Namespace, client: ClusterClient) -> in
     """Begin to drain a TaskManager."""
     resource_id = _one(client, options.taskmanager_id)
     client.change(f"/taskmanagers/{resource_id}?mode=drain")
-    if options.wait:
-        _await_end(client, resource_id, None)
-    _say(options, resource_id, "GONE" if options.wait else "DRAINING")
+    _say(options, resource_id, _state_at_end(client, resource_id, None) if options.wait else "DRAINING")
     return 0
 
 
@@ -74,8 +76,7 @@ def stop_task_manager(options: argparse.Namespace, client: ClusterClient) -> int
     """Drain a TaskManager for a limited time, and wait for its end."""
     resource_id = _one(client, options.taskmanager_id)
     client.change(f"/taskmanagers/{resource_id}?mode=stop&timeout={options.timeout:g}")
-    _await_end(client, resource_id, options.timeout + _LEAVE_S)
-    _say(options, resource_id, "GONE")
+    _say(options, resource_id, _state_at_end(client, resource_id, options.timeout + _LEAVE_S))
     return 0
 
 
@@ -94,10 +95,18 @@ def _one(client: ClusterClient, text: str) -> str:
     return found[0]
 
 
-def _await_end(client: ClusterClient, resource_id: str, limit_s: float | None) -> None:
-    began_s = time.monotonic()
-    while any(each["id"] == resource_id for each in _registered(client)):
-        if limit_s is not None and time.monotonic() - began_s > limit_s:
+def _state_at_end(client: ClusterClient, resource_id: str, limit_s: float | None) -> str:
+    """Wait for the end of a TaskManager; return GONE, or LOST when it was not heard of for long."""
+    began_s = heard_s = time.monotonic()
+    while True:
+        found, now_s = client.document("/taskmanagers"), time.monotonic()
+        if resource_id in found.get("left", ()):
+            return "GONE"
+        if any(each["id"] == resource_id for each in found["taskmanagers"]):
+            heard_s = now_s
+        if now_s - heard_s > _UNHEARD_S:
+            return "LOST"
+        if limit_s is not None and now_s - began_s > limit_s:
             raise EngineError(f"TaskManager {resource_id} has not ended within {limit_s:g} s: its log says why")
         time.sleep(_LOOK_S)
 
@@ -107,5 +116,7 @@ def _say(options: argparse.Namespace, resource_id: str, state: str) -> None:
         print(json.dumps({"id": resource_id, "state": state}))
     elif state == "GONE":
         print(f"TaskManager {resource_id} has ended.")
+    elif state == "LOST":
+        print(f"TaskManager {resource_id} was lost, or ended while no JobManager led: no leader has heard of it since.")
     else:
         print(f"TaskManager {resource_id} drains: it ends once no task and no result of a job is left on it.")

@@ -47,9 +47,10 @@ class TaskExecutorOverview(msgspec.Struct, frozen=True):
 
 
 class TaskExecutorList(msgspec.Struct, frozen=True):
-    """All TaskExecutors that are registered."""
+    """All TaskExecutors that are registered. ``left``: the last ones that have signed off at this leader."""
 
     task_executors: tuple[TaskExecutorOverview, ...]
+    left: tuple[ResourceId, ...] = ()
 
 
 class ListTaskExecutors(Request[TaskExecutorList], frozen=True):

@@ -12,6 +12,7 @@ silent has until the time-out. Whether it can be reached is checked when there i
     its held call (StayConnected) broke, or the next one does not come; a JobMaster, or a slot, did not reach it
 
 One that drains is assigned no slot any more; the JobMasters are told, so that no task begins there. It ends by itself.
+One that has signed off does not come back: a registration of it is a message that was late.
 
 One that refused a slot knows more of it than is known here: its next such call has it register again.
 
@@ -81,6 +82,8 @@ _EXPECTED_S = 10.0
 _END_S = 5.0
 #: number of tries to tell a TaskExecutor that does not answer to drop a job
 _RELEASE_TRIES = 5
+#: number of TaskExecutors that have signed off which are remembered
+_LEFT_MAX = 1000
 #: difference of clocks that is reported to users
 _CLOCK_NOTE_MS = 5_000
 
@@ -127,6 +130,8 @@ class ResourceManager(RpcEndpoint):
         self._short: frozenset[JobId] = frozenset()
         self._addresses: dict[ResourceId, str] = {}
         self._registrations: dict[ResourceId, RegisterTaskExecutor] = {}
+        #: TaskExecutors that have signed off, the last ones, in that order
+        self._left: dict[ResourceId, None] = {}
         #: time of the last message of each TaskExecutor
         self._seen_ms: dict[ResourceId, int] = {}
         self._clock = clock
@@ -152,6 +157,8 @@ class ResourceManager(RpcEndpoint):
 
     async def register_task_executor(self, request: RegisterTaskExecutor) -> RegistrationReply:
         """Register a TaskExecutor and its slots."""
+        if request.resource_id in self._left:
+            raise ResourceError(f"TaskManager {request.resource_id} has signed off")
         if request.resource_id not in self._addresses:
             _log.info("TaskManager %s registers %d slots", request.resource_id, len(request.slots))
         for former in self._at_the_place_of(request):
@@ -228,6 +235,9 @@ class ResourceManager(RpcEndpoint):
 
     async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
         """Remove a TaskExecutor that leaves."""
+        self._left[request.resource_id] = None
+        if len(self._left) > _LEFT_MAX:
+            del self._left[next(iter(self._left))]
         if request.resource_id in self._addresses:
             self._lose(request.resource_id, request.reason, is_expected=True)
         return ACKNOWLEDGE
@@ -316,7 +326,8 @@ class ResourceManager(RpcEndpoint):
                     resource_id in self._slots.draining,
                 )
                 for resource_id, known in sorted(self._registrations.items())
-            )
+            ),
+            tuple(self._left),
         )
 
     async def request_slot_overview(self, request: RequestSlotOverview) -> SlotOverview:

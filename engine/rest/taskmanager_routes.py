@@ -1,6 +1,7 @@
 """TaskManagers.
 
-GET /taskmanagers                             all that are registered, with slots, memory and machine
+GET /taskmanagers                             all that are registered, with slots, memory and machine; ids of the last
+                                              ones that have signed off
 GET /taskmanagers/metrics                     names of all; with ?get=a,b aggregates over them
 GET /taskmanagers/{taskmanager_id}            one of them
 GET /taskmanagers/{taskmanager_id}/metrics    names; with ?get=a,b their values
@@ -67,7 +68,8 @@ def taskmanager_routes(services: RestServices) -> tuple[Route, ...]:
     async def all_of_them(_: HttpRequest) -> HttpResponse:
         registered = await services.ask_resource_manager(ListTaskExecutors())
         now_ms = services.clock.wall_ms()
-        return answer({"taskmanagers": [_document(executor, now_ms) for executor in registered.task_executors]})
+        present = [_document(executor, now_ms) for executor in registered.task_executors]
+        return answer({"taskmanagers": present, "left": [each.value for each in registered.left]})
 
     async def one(request: HttpRequest) -> HttpResponse:
         executor = await _executor_of(services, request)

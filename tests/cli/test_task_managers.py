@@ -2,9 +2,11 @@
 
 import json
 from argparse import Namespace
+from itertools import chain, repeat
 
 import pytest
 
+from engine.cli import task_managers
 from engine.cli.task_managers import drain_task_manager, list_task_managers, stop_task_manager
 from engine.errors import ConfigurationError
 
@@ -21,11 +23,11 @@ class Client:
 
     def __init__(self):
         self.changes = []
-        self.ids = {"aa11": "RUNNING", "aa22": "DRAINING"}
+        self.ids, self.left = {"aa11": "RUNNING", "aa22": "DRAINING"}, []
 
     def document(self, path):
         if path == "/taskmanagers":
-            return {"taskmanagers": [{"id": each} for each in self.ids]}
+            return {"taskmanagers": [{"id": each} for each in self.ids], "left": self.left}
         key = path.rpartition("/")[2]
         slots = {"slotsNumber": 4, "freeSlots": 1, "version": "0.2.0", "host": "east\x1b[2J"}
         metrics = METRICS if key == "aa11" else {}
@@ -33,7 +35,8 @@ class Client:
 
     def change(self, target):
         self.changes.append(target)
-        self.ids.pop(target.partition("?")[0].rpartition("/")[2])
+        self.left.append(target.partition("?")[0].rpartition("/")[2])
+        self.ids.pop(self.left[-1])
 
 
 def options(**further):
@@ -77,3 +80,38 @@ def test_stop_has_a_limit_and_says_when_it_is_gone(capsys):
     assert stop_task_manager(asked, client) == 0
     assert client.changes == ["/taskmanagers/aa11?mode=stop&timeout=2.5"]
     assert json.loads(capsys.readouterr().out) == {"id": "aa11", "state": "GONE"}
+
+
+class Answers(Client):
+    """What leaders say one after the other of the TaskManager aa11; then the last answer again."""
+
+    def __init__(self, *answers):
+        super().__init__()
+        self._answers, self.asked = chain([(True, False)], answers, repeat(answers[-1])), -1
+
+    def document(self, path):
+        self.asked += 1
+        known, left = next(self._answers)
+        return {"taskmanagers": [{"id": "aa11"}] * known, "left": ["aa11"] * left}
+
+    def change(self, target):
+        self.changes.append(target)
+
+
+def drained(client, capsys):
+    asked = Namespace(json=True, taskmanager_id="aa11", wait=True)
+    assert drain_task_manager(asked, client) == 0
+    return json.loads(capsys.readouterr().out)["state"]
+
+
+def test_one_that_a_new_leader_does_not_know_yet_is_waited_for(capsys, monkeypatch):
+    monkeypatch.setattr(task_managers, "_LOOK_S", 0.0)
+    client = Answers((True, False), (False, False), (True, False), (False, False), (False, True))
+    assert drained(client, capsys) == "GONE"
+    assert client.asked == 5
+
+
+def test_one_that_is_lost_is_waited_for_as_long_as_it_could_come_back(capsys, monkeypatch):
+    monkeypatch.setattr(task_managers, "_LOOK_S", 0.0)
+    monkeypatch.setattr(task_managers, "_UNHEARD_S", 0.05)
+    assert drained(Answers((True, False), (False, False)), capsys) == "LOST"

@@ -221,6 +221,22 @@ def test_every_job_hears_of_a_task_executor_that_says_goodbye_also_those_without
     assert "given up" not in caplog.text, "it was asked to leave"
 
 
+def test_one_that_has_signed_off_is_listed_as_such_and_a_late_registration_of_it_is_refused(monkeypatch):
+    monkeypatch.setattr(resource_manager, "_LEFT_MAX", 2)
+
+    async def scenario(manager, peers):
+        leaving = [ResourceId.random() for _ in range(3)]
+        for each in leaving:
+            await manager.register_task_executor(registration(each, 1))
+            await manager.disconnect_task_executor(DisconnectTaskExecutor(each, "it is stopped"))
+            with pytest.raises(ResourceError, match="has signed off"):
+                await manager.register_task_executor(registration(each, 1))
+        listed = await manager.list_task_executors(ListTaskExecutors())
+        assert listed.task_executors == () and listed.left == tuple(leaving[1:])
+
+    run(scenario, NEVER_S)
+
+
 def test_who_registers_from_the_same_host_and_port_has_taken_the_place_of_another():
     async def scenario(manager, peers):
         former, elsewhere, newcomer = (ResourceId.random() for _ in range(3))

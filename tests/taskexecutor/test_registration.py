@@ -134,7 +134,7 @@ def test_one_that_was_given_up_registers_again():
             manager = cluster.start_resource_manager(1, interval_s=0.05)
             cluster.start_task_executor(interval_s=0.05)
             await cluster.next_registration()
-            await cluster.task_executor.disconnect("it is tested")
+            manager._lose(cluster.task_executor.resource_id, "it is tested")
             assert await cluster.next_registration() == 1
             assert await cluster.slots() == 3
             await cluster.stop_resource_manager(manager)

@@ -1,6 +1,7 @@
 """The next release, made of these sources: another version and protocol, with fields that this one does not know.
 
     build = next_build(folder) ─► a folder for PYTHONPATH; build.version
+    next_build(folder, is_released=False) ─► with the version and the protocol's number of these sources
 
 There is one version yet, so what comes after it is this one, changed as a release may change it: a field more in a
 registration, in the counters of a task (which are in messages and in the journal), in an event of the journal, in a
@@ -41,8 +42,8 @@ ADDED = {
 HERE = Build(ROOT, __version__)
 
 
-def next_build(folder):
-    """Write the next release into a folder."""
+def next_build(folder, is_released=True):
+    """Write the next release into a folder, or what it is while it is made."""
     left_out = shutil.ignore_patterns("*.c", "*.pyx", "*.html", "*.so")
     for package in ("engine", "ha"):
         shutil.copytree(ROOT / package, folder / package, ignore=left_out)
@@ -55,6 +56,8 @@ def next_build(folder):
             end = text.index(before, text.index(begin)) + len(before)
             text = text[:end] + added + text[end:]
         (folder / name).write_text(text)
+    if not is_released:
+        return Build(folder, __version__)
     init, versions = folder / "engine" / "__init__.py", folder / "engine" / "versions.py"
     init.write_text(init.read_text().replace(f'"{__version__}"', f'"{NEXT}"'))
     form = f'"message", {PROTOCOL.newest}, {PROTOCOL.oldest})'

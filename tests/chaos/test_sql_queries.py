@@ -106,7 +106,7 @@ def test_the_answers_are_right_while_leaders_die(tmp_path, quorum, source, seed)
         answers_are_right(cluster, tmp_path, source, seed, kill_leader)
 
 
-def each_meets(cluster, folder, source, seed, fault, names, is_repeated=True):
+def each_meets(cluster, folder, source, seed, fault, names, is_repeated=True, query_s=250):
     """Run queries one by one, with a fault in the middle of each; not ``is_repeated``: no subtask is run again."""
     turns = cluster.environment["TURNS"] = str(folder / "turns")
     Path(turns).mkdir()
@@ -116,7 +116,7 @@ def each_meets(cluster, folder, source, seed, fault, names, is_repeated=True):
         signal.sigtimedwait([], seed.uniform(0.05, 1.5))
         fault(cluster, seed)
         cluster.wait_until(
-            lambda name=name: f"done {name}\n" in job.stdout or job.process.poll() is not None, name, 250
+            lambda name=name: f"done {name}\n" in job.stdout or job.process.poll() is not None, name, query_s
         )
         assert f"done {name}\n" in job.stdout, f"{name}\n{job.stdout}\n{job.stderr}\n{cluster.log_tails(40)}"
         assert is_repeated or cluster.wait_until(lambda: [repeated(cluster)], "a leader that answers") == [[]], name

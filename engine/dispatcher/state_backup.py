@@ -26,6 +26,7 @@ import os
 import re
 import tarfile
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -210,7 +211,7 @@ def read_backup(path: Path, key: bytes) -> Backup:
         if not hmac.compare_digest(_seal(key, manifest), small.pop("seal")):
             raise BackupError(f"{path} was not made with this cluster's secret, or was changed")
         said = msgspec.json.decode(manifest, type=_Manifest)
-    except (OSError, EOFError, tarfile.TarError, msgspec.MsgspecError, KeyError, ValueError) as error:
+    except (OSError, EOFError, zlib.error, tarfile.TarError, msgspec.MsgspecError, KeyError, ValueError) as error:
         raise BackupError(f"{path} is no backup, or is damaged: {error}") from error
     del digests["manifest.json"], digests["seal"]
     BACKUP.check(said.version, os.fspath(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import tarfile
 
 import pytest
@@ -130,6 +131,16 @@ def test_what_was_changed_is_not_restored(path, change, why):
     changed(path, change)
     with pytest.raises(BackupError, match=why):
         read_backup(path, KEY)
+
+
+def test_a_byte_that_was_changed_within_a_large_file_is_told_as_damage(path):
+    large = random.Random(1).randbytes(60_000).hex().encode()
+    changed(path, lambda found: [("storage/jobs/large", large), *found])
+    whole = path.read_bytes()
+    for place in range(10, len(whole) // 2, 487):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with pytest.raises(BackupError, match="damaged"):
+            read_backup(path, KEY)
 
 
 def test_another_secret_half_a_file_and_no_file_are_refused(path, tmp_path):

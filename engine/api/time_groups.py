@@ -42,6 +42,7 @@ _UNIT_OF_MONTHS: Final = {1: "month", 3: "quarter", 12: "year"}
 _CLOSED: Final = ("left", "right", "both", "none")
 #: days from the epoch, a Thursday, to a Monday
 _MONDAY: Final = 4
+_WORDS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _TICKS_OF_HOUR: Final = {"s": 3600, "ms": 3600 * 10**3, "us": 3600 * 10**6, "ns": 3600 * 10**9}
 
 
@@ -118,28 +119,30 @@ class Axis:
             return value.dt.add(days=span.ticks // self.day * times)
         return self.time(self.ticks(value) + span.ticks * times)
 
-    def begin(self, value: Expr, every: Span, offset: int) -> Expr:
-        """Return the beginning of the regular span in which a time lies."""
+    def begin(self, value: Expr, every: Span, offset: int, is_one: bool) -> Expr:
+        """Return the beginning of the regular span in which a time lies; ``is_one``: only beginnings count, and no other has it."""
         if every.months:
             unit = _UNIT_OF_MONTHS.get(every.months)
             if unit is None or offset:
                 raise NotYetSupportedError(f"{self._what}: windows of {every.months} months, or with an offset")
             return value.dt.truncate(unit)
         if self.zone is not None:
-            return self._begin_in_zone(value, every, offset)
+            return self._begin_in_zone(value, every, offset, is_one)
         origin = offset + (_MONDAY * self.day if every.is_weeks else 0)
         ticks = self.ticks(value)
         return self.time((ticks - origin) // every.ticks * every.ticks + origin)
 
-    def _begin_in_zone(self, value: Expr, every: Span, offset: int) -> Expr:
+    def _begin_in_zone(self, value: Expr, every: Span, offset: int, is_one: bool) -> Expr:
         """Return the beginning by the clocks of the zone."""
         if not offset and self.is_of_clocks(every):
             days = every.ticks // self.day
             return value.dt.truncate(f"{days // 7} weeks" if every.is_weeks else f"{days} days")
         if _TICKS_OF_HOUR[self.type.unit] % every.ticks:
+            if is_one and not offset and not self.day % every.ticks:
+                return value.dt.truncate(f"{every.ticks} {_WORDS[self.type.unit]}")
             raise NotYetSupportedError(
-                f"{self._what}: windows in the zone {self.zone} that are no part of an hour, no days, weeks, month, "
-                "quarter or year, since clocks change; .dt.with_timezone(None) gives the times of the clocks"
+                f"{self._what}: clocks change in the zone {self.zone}, where windows of hours are parts of a day, "
+                "without period=, offset=, closed= and label=; .dt.with_timezone(None) gives the times of the clocks"
             )
         local = value.dt.with_timezone(None).cast(pa.int64())
         return self.time(self.ticks(value) - (local - offset - (local - offset) // every.ticks * every.ticks))
@@ -172,11 +175,9 @@ class DynamicGroups(HasOtherNames, Generic[D]):
         held, label = _free(data, "start"), _free(data, "window")
         at = col(axis.name)
         known = at.require(at.is_not_null(), f"group_by_dynamic: {axis.name!r} is null in a row; drop_nulls first")
-        begin = axis.begin(known, self._every, self._offset)
-        if self._closed == "left" and self._period == self._every:
-            data = data.with_columns(**{held: begin})
-        else:
-            data = self._in_several(data, begin, held)
+        is_one = self._closed == "left" and self._period == self._every
+        begin = axis.begin(known, self._every, self._offset, is_one and self._label == "left")
+        data = data.with_columns(**{held: begin}) if is_one else self._in_several(data, begin, held)
         time = col(held) if self._label == "left" else self._moved(col(held), self._period, 1)
         found = data.with_columns(**{label: time}).drop(held).group_by(*self._by, label).agg(*aggregates, **named)
         return found.rename({label: axis.name})

@@ -67,7 +67,8 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
 def missing_name(error: BaseException) -> str:
     """Return the message of a missing attribute of a row, with the existing ones; "" for other errors."""
     if isinstance(error, AttributeError) and isinstance(error.obj, Row):
-        return f"{error.name!r}; the row has {', '.join(error.obj._fields)}"
+        is_dict = error.name in ("_asdict", "asDict", "keys", "items", "values", "get")
+        return f"{error.name!r}; the row has {', '.join(error.obj._fields)}{'; write row.asdict()' * is_dict}"
     return ""
 
 

@@ -30,6 +30,13 @@ def test_a_name_that_is_none_is_refused_with_those_that_are(name):
     assert message_of(error.value) == f"'{name}'; the row has a, count, two words, class"
 
 
+@pytest.mark.parametrize("name", ["_asdict", "asDict", "items"])
+def test_names_of_other_rows_and_of_dicts_say_what_to_write(name):
+    with pytest.raises(AttributeError) as error:
+        getattr(ROW, name)
+    assert message_of(error.value) == f"'{name}'; the row has a, count, two words, class; write row.asdict()"
+
+
 def test_numbers_that_are_none_and_other_keys_are_refused_as_by_a_tuple():
     for key in (4, -5, 2**70):
         with pytest.raises(IndexError):

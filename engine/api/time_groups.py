@@ -120,7 +120,7 @@ class Axis:
         return self.time(self.ticks(value) + span.ticks * times)
 
     def begin(self, value: Expr, every: Span, offset: int, is_one: bool) -> Expr:
-        """Return the beginning of the regular span in which a time lies; ``is_one``: only beginnings count, and no other has it."""
+        """Return the beginning of the regular span in which a time lies; ``is_one``: no other one has it."""
         if every.months:
             unit = _UNIT_OF_MONTHS.get(every.months)
             if unit is None or offset:

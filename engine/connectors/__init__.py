@@ -11,7 +11,7 @@ json_source.py json_inference.py                    json_reader.py json_blocks.p
                                                     json_fits.py
                                                     (base of both writers:)        line_writer.py
 block_source.py                                     block_reader.py                orc_writer.py arrow_writer.py
-excel_sheets.py   excel_cells.py                    excel_sheets.py                excel_writer.py
+excel_sheets.py   excel_cells.py   excel_errors.py  excel_sheets.py                excel_writer.py
 arrow_source.py   row_source.py                     arrow_reader.py                arrow_writer.py
 arrow_files.py         (files that a job has left)
 

@@ -16,11 +16,12 @@ import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 
 from engine.connectors.excel_cells import cell_text, column_of, kind_of, type_of
+from engine.connectors.excel_errors import error_cells
 from engine.csv.header import column_names
 from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.source_spec import FormatSource, SourceSplit, SourceStatistics
@@ -66,17 +67,23 @@ def _calamine() -> Any:
 
 
 @contextmanager
-def open_sheet(path: str, options: Mapping[str, Any]) -> Iterator[Sheet]:
-    """Open the sheet that options name. Raises: PlanError for a file that is none, or without the sheet."""
+def open_sheet(path: str, options: Mapping[str, Any], *, tells: bool = False) -> Iterator[Sheet]:
+    """Open the sheet that options name; ``tells``: warns of cells that are errors.
+
+    Raises: PlanError for a file that is none, or without the sheet.
+    """
     library = _calamine()
     files = file_system_of(path)
     native = files.native_path(path)
+    source = io.BytesIO(files.read(path)) if native is None else native
     try:
-        book = library.CalamineWorkbook.from_object(io.BytesIO(files.read(path)) if native is None else native)
+        book = library.CalamineWorkbook.from_object(source)
     except library.CalamineError as error:
         raise PlanError(f"{_CALL}: {path} is not a whole file of Excel or OpenDocument ({error})") from None
     with book:
         name = _name_of(path, book.sheet_names, options.get("sheet", 1))
+        if tells:
+            _tell_errors(path, source, name)
         sheet = book.get_sheet_by_name(name)
         skipped = options.get("skip_rows", 0)
         rows: Iterator[Sequence[Any]] = itertools.islice(sheet.iter_rows(), skipped, None)
@@ -90,6 +97,14 @@ def open_sheet(path: str, options: Mapping[str, Any]) -> Iterator[Sheet]:
             names = [f"column_{index}" for index in range(len(first))]
             rows = itertools.chain([first] if first else [], rows)
         yield Sheet(path, name, tuple(names), skipped + 1, (sheet.start or (0, 0))[1], rows)
+
+
+def _tell_errors(path: str, source: str | BinaryIO, name: str) -> None:
+    count, places = error_cells(source, name)
+    if count:
+        shown = ", ".join([*places, *(["..."] if count > len(places) else [])])
+        what = "1 cell is an error" if count == 1 else f"{count} cells are errors"
+        warn_user(f"{_CALL}({path!r}): sheet {name!r}: {what}, read as null: {shown}")
 
 
 def _name_of(path: str, names: Sequence[str], wanted: str | int) -> str:
@@ -121,7 +136,7 @@ def excel_source(
     kinds: dict[str, set[str]] = {}
     count = 0
     for path in paths:
-        with open_sheet(path, options) as opened:
+        with open_sheet(path, options, tells=True) as opened:
             if not opened.names:
                 raise SchemaError(f"{_CALL}: {path}, sheet {opened.name!r} is empty")
             sheet = named_by(opened, schema, options)

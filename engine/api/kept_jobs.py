@@ -4,9 +4,9 @@
     kept.job                                            bytes of its executor and conditions; None: there is none
     kept.keep(data, conditions)                         the executor has planned it
 
-A job is planned anew once a file that it reads has another stamp, and where its executor finds other conditions. It
-goes with its node, and when the jobs of an environment take more than BYTES_MAX, of which those go first that were not
-run for the longest time.
+A job is planned anew once a file that it reads has another stamp, and where its executor finds other conditions. Nodes
+that ask for the same have one job, such as those of a function that builds its data set with each call. When the jobs
+of an environment take more than BYTES_MAX, those go first that were not run for the longest time.
 
 Held by: tests/integration/test_kept_jobs.py
 """
@@ -14,11 +14,13 @@ Held by: tests/integration/test_kept_jobs.py
 from __future__ import annotations
 
 import threading
-import weakref
 from collections import OrderedDict
-from collections.abc import Hashable
-from functools import partial
-from typing import Final
+from collections.abc import Hashable, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
 
 from engine.formats.registry import format_of
 from engine.graph.plan import Source
@@ -27,34 +29,36 @@ from engine.lowering.job_moment import asks_for_it
 from engine.lowering.logical_node import LogicalNode, reachable
 
 BYTES_MAX: Final = 16 << 20
+#: bytes of a place beside its job, about
+_PLACE_BYTES: Final = 1024
+_encoder: Final = msgspec.msgpack.Encoder()
 
-#: node by its id, format of the sink, number of subtasks
-_Key = tuple[int, str, int]
+#: digest of what is asked for, format of the sink, number of subtasks
+_Key = tuple[bytes, str, int]
+
+
+class _Asked(NamedTuple):
+    """Digest of the nodes that a node needs, itself included, and their sources."""
+
+    digest: bytes
+    sources: tuple[SourceSpec, ...]
 
 
 class KeptJob:
     """The place for the job of a node whose sources have some stamps. Thread: any; of two that plan it, one is kept."""
 
-    __slots__ = ("_node", "_owner", "job", "sources", "stamps")
+    __slots__ = ("_owner", "job", "stamps")
 
-    def __init__(
-        self,
-        owner: KeptJobs,
-        node: weakref.ref[LogicalNode],
-        sources: tuple[SourceSpec, ...],
-        stamps: tuple[Hashable, ...],
-    ) -> None:
+    def __init__(self, owner: KeptJobs, stamps: tuple[Hashable, ...]) -> None:
         self._owner = owner
-        self._node = node
-        self.sources = sources
         self.stamps = stamps
         #: bytes of the job, and the conditions under which it was planned
         self.job: tuple[bytes, Hashable] | None = None
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the job."""
-        return 0 if self.job is None else len(self.job[0])
+        """Bytes of the job and its place."""
+        return _PLACE_BYTES + (0 if self.job is None else len(self.job[0]))
 
     def keep(self, data: bytes, conditions: Hashable) -> None:
         """Take a job that was planned under some conditions."""
@@ -69,24 +73,32 @@ class KeptJobs:
         self._bytes_max = bytes_max
         self._lock = threading.RLock()
         self._jobs: OrderedDict[_Key, KeptJob] = OrderedDict()  # guarded by: self._lock
+        self._asked: WeakKeyDictionary[LogicalNode, _Asked | None] = WeakKeyDictionary()  # guarded by: self._lock
 
     def of(self, node: LogicalNode, sink_format: str, parallelism: int) -> KeptJob | None:
         """Return the place for the job that writes a node's rows, another one once files have changed."""
-        key = (id(node), sink_format, parallelism)
-        with self._lock:
-            kept = self._jobs.get(key)
-        sources = _sources_of(node) if kept is None else kept.sources
-        stamps = None if sources is None else _stamps_of(sources)
-        if sources is None or stamps is None:
+        asked = self._asked_by(node)
+        stamps = None if asked is None else _stamps_of(asked.sources)
+        if asked is None or stamps is None:
             return None
+        key = (asked.digest, sink_format, parallelism)
         with self._lock:
             kept = self._jobs.get(key)
             if kept is None or kept.stamps != stamps:
                 # A thread that still plans the former files keeps its job in a place that is not found any more.
-                kept = KeptJob(self, weakref.ref(node, partial(self.drop, key)), sources, stamps)
-                self._jobs[key] = kept
+                kept = self._jobs[key] = KeptJob(self, stamps)
             self._jobs.move_to_end(key)
+            self.count()
             return kept
+
+    def _asked_by(self, node: LogicalNode) -> _Asked | None:
+        with self._lock:
+            if node in self._asked:
+                return self._asked[node]
+        asked = _asked_of(list(reachable([node])))
+        with self._lock:
+            self._asked[node] = asked
+        return asked
 
     def count(self) -> None:
         """Drop jobs that were not run for long while all take too much."""
@@ -95,23 +107,30 @@ class KeptJobs:
             while size > self._bytes_max:
                 size -= self._jobs.popitem(last=False)[1].size_bytes
 
-    def drop(self, key: _Key, _node: weakref.ref[LogicalNode]) -> None:
-        """Forget the job of a node that is gone."""
-        with self._lock:
-            self._jobs.pop(key, None)
-
     def clear(self) -> None:
         """Forget all jobs."""
         with self._lock:
             self._jobs.clear()
 
 
-def _sources_of(node: LogicalNode) -> tuple[SourceSpec, ...] | None:
-    """Return the sources below a node; None where rows are cached, whose source comes later, or by the moment."""
-    nodes = list(reachable([node]))
+def _asked_of(nodes: Sequence[LogicalNode]) -> _Asked | None:
+    """Return the digest and the sources of nodes; None where their rows are cached, or differ by the moment."""
     if any(each.cached is not None for each in nodes) or asks_for_it(each.operator for each in nodes):
         return None
-    return tuple(each.operator.spec for each in nodes if isinstance(each.operator, Source))
+    places = {id(node): place for place, node in enumerate(nodes)}
+    schemas = {id(node.schema): node.schema.serialize().to_pybytes() for node in nodes}
+    told = [
+        (
+            node.operator,
+            [places[id(source)] for source in node.inputs],
+            schemas[id(node.schema)],
+            node.name,
+            node.parallelism,
+        )
+        for node in nodes
+    ]
+    sources = tuple(node.operator.spec for node in nodes if isinstance(node.operator, Source))
+    return _Asked(blake2b(_encoder.encode(told), digest_size=16).digest(), sources)
 
 
 def _stamps_of(sources: tuple[SourceSpec, ...]) -> tuple[Hashable, ...] | None:

@@ -1,6 +1,5 @@
 """Jobs that are kept: a data set that is run again is not planned again, unless something differs."""
 
-import gc
 import json
 import os
 import threading
@@ -180,13 +179,34 @@ def test_a_version_of_a_table_is_planned_once(env, planned, tmp_path, kind):
     assert table().filter(col("v") > 4).to_arrow().num_rows == 15
 
 
-def test_a_job_goes_with_its_node(env):
-    data = sums(env.from_arrow(rows(10)))
-    data.to_arrow()
-    assert len(env._kept_jobs._jobs) == 1
-    del data
-    gc.collect()
-    assert len(env._kept_jobs._jobs) == 0
+def test_a_data_set_that_is_built_again_is_not_planned_again(env, planned, tmp_path):
+    WRITERS["parquet"](rows(10), tmp_path / "rows")
+
+    def built(least):
+        return sums(env.read_parquet(tmp_path / "rows").filter(col("v") >= least))
+
+    found = [built(4).to_arrow() for _ in range(3)]
+    assert len(planned) == 1
+    assert found[0] == found[1] == found[2]
+    assert built(5).to_arrow().to_pydict() == {"k": [0, 1, 2], "v": [15, 7, 13]}
+    assert len(planned) == 2
+
+
+def test_data_sets_that_differ_by_a_function_a_type_or_an_input_are_planned_for_themselves(env, planned):
+    one, two = env.from_arrow(rows(10)), env.from_arrow(rows(10))
+    found = [
+        data.to_arrow().column("v").to_pylist()
+        for data in (
+            one.filter(lambda row: row["v"] > 7),
+            one.filter(lambda row: row["v"] > 8),
+            one.map(lambda row: {"v": row["v"]}, pa.schema([("v", pa.int64())])).filter(col("v") > 8),
+            one.map(lambda row: {"v": row["v"]}, pa.schema([("v", pa.float64())])).filter(col("v") > 8),
+            one.union(two).filter(col("v") > 8),
+            two.union(two).filter(col("v") > 8),
+        )
+    ]
+    assert found == [[8, 9], [9], [9], [9.0], [9, 9], [9, 9]]
+    assert len(planned) == 6
 
 
 def test_jobs_that_were_not_run_for_longest_go_first(env, planned):

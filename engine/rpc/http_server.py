@@ -429,9 +429,13 @@ async def _sent(request: web.Request, response: HttpResponse, own: Mapping[str, 
         async for part in response.parts:
             await streamed.write(part)
         await streamed.write_eof()
-    except Exception:
+    except Exception as error:
         # The status is sent already: only an answer that breaks off can still tell the caller.
-        _log.exception("the answer to %s %s breaks off", request.method, request.rel_url.raw_path)
+        told = "the answer to %s %s breaks off", request.method, request.rel_url.raw_path
+        if isinstance(error, ConnectionResetError):
+            _log.info(*told)  # the caller has gone
+        else:
+            _log.exception(*told)
         streamed.force_close()
         if request.transport is not None:
             request.transport.abort()

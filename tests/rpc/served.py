@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 
 from engine.rpc.credentials import AUTHORIZATION, Credentials
-from engine.rpc.http_messages import Access, HttpError, HttpRequest, Route, json_response
+from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, json_response
 from engine.rpc.http_server import HttpServer
 from engine.rpc.principal import Role
 
@@ -46,6 +46,7 @@ class Served:
             Route("PUT", "/streamed", self.streamed, Access.SECRET, 1000, is_streamed=True),
             Route("POST", "/fail", self.fail, Access.SECRET),
             Route("POST", "/wait", self.wait, Access.SECRET),
+            Route("POST", "/parts", self.parts, Access.SECRET),
         ]
 
     async def open(self, request):
@@ -68,6 +69,14 @@ class Served:
         if request.body == b"known":
             raise HttpError(409, "not now")
         raise KeyError("secrets of the inside")
+
+    async def parts(self, request):
+        async def parts():
+            yield b"first"
+            if request.body == b"fails":
+                raise KeyError("second")
+
+        return HttpResponse(parts=parts())
 
     async def wait(self, request):
         self.waiting.set()

@@ -13,6 +13,7 @@ import time
 
 import psutil
 import pytest
+from aiohttp import ClientConnectionResetError, web
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -263,6 +264,22 @@ def test_a_caller_that_goes_away_ends_its_handler():
         assert one.waiting.wait(WAIT_S)
         connection.close()
         assert one.cancelled.wait(WAIT_S)
+
+
+def test_an_answer_that_fails_breaks_off_and_a_caller_that_has_gone_is_no_error(running, caplog, monkeypatch):
+    assert running.ask("POST", "/parts") == (200, b"first")
+    with pytest.raises(http.client.HTTPException):
+        running.ask("POST", "/parts", b"fails")
+    assert [each.levelname for each in caplog.records] == ["ERROR"]
+    caplog.clear()
+
+    async def write(*_):
+        raise ClientConnectionResetError("Cannot write to closing transport")
+
+    monkeypatch.setattr(web.StreamResponse, "write", write)
+    with caplog.at_level(logging.INFO, "engine.rpc"), pytest.raises((http.client.HTTPException, OSError)):
+        running.ask("POST", "/parts")
+    assert [(each.levelname, each.exc_info) for each in caplog.records] == [("INFO", None)]
 
 
 def test_a_good_client_is_served_while_others_send_their_heads_slowly_and_those_are_closed():

@@ -22,7 +22,9 @@ _DRAINED_S = 240.0
 
 class RollingCluster(GuardedCluster):
     def __init__(self, folder, quorum, build, **settings):
-        super().__init__(folder, quorum, job_managers=2, task_managers=2, session_s=6, points=(), **PATIENT | settings)
+        # one that leads leaves when it is stopped: no session need end, also where a busy machine gives it nothing
+        patient = PATIENT | {"high-availability.zookeeper.client.connection-timeout": "60 s"}
+        super().__init__(folder, quorum, job_managers=2, task_managers=2, session_s=30, points=(), **patient | settings)
         # sources are those of PYTHONPATH, wherever a process is started
         self.environment |= {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(build.folder)}
         self.submitting = build

@@ -71,7 +71,7 @@ class EverythingCluster(GuardedCluster):
     def __init__(self, folder, quorum, **settings):
         secured = dict(line.split(": ", 1) for line in made(folder.parent / "tls").splitlines())
         # two servers of three may need long for an election on a busy machine
-        settings["high-availability.zookeeper.client.connection-timeout"] = "60 s"
+        settings["high-availability.zookeeper.client.connection-timeout"] = f"{QUERY_S} s"
         settings["client.timeout"] = f"{QUERY_S} s"
         super().__init__(folder, quorum, task_managers=3, session_s=SESSION_S, points=(), **LIMITS | secured | settings)
         self.authority = folder.parent / "tls" / "ca.pem"

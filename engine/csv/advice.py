@@ -20,7 +20,7 @@ import pyarrow as pa
 from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import guessed_encoding
 from engine.csv.header import column_names, renamed
-from engine.csv.inference import first_fields, inferred_table
+from engine.csv.inference import first_fields, inferred_types
 from engine.csv.parse import other_delimiter
 from engine.csv.scan import first_record_end
 from engine.errors import DataError, SchemaError
@@ -111,7 +111,7 @@ def _warn_of_empty(spec: CsvSource, head: bytes, schema: pa.Schema, dialect: Csv
     with_empty = msgspec.structs.replace(spec, column_nulls={name: ("", *each) for name, each in nulls.items()})
     begin = first_record_end(head, dialect.delimiter, dialect.quote) if spec.header else 0
     try:
-        found = inferred_table(head[begin:], schema.names, with_empty, dialect).schema
+        found = inferred_types(head[begin:], schema.names, with_empty, dialect)
     except SchemaError:
         return
     typed = [name for name in texts if _is_typed(found.field(name).type)]
@@ -136,7 +136,7 @@ def _is_header(spec: CsvSource, head: bytes, schema: pa.Schema, dialect: CsvDial
     if not body.strip():
         return False
     try:
-        below = inferred_table(body, schema.names, spec, dialect).schema
+        below = inferred_types(body, schema.names, spec, dialect)
     except SchemaError:
         return False
     if any(_is_typed(below.field(name).type) and pa.types.is_string(schema.field(name).type) for name in schema.names):

@@ -180,6 +180,13 @@ class _Found:
         return pa.schema(list(types.items()))
 
 
+def inferred_types(body: bytes, names: list[str], spec: CsvSource, dialect: CsvDialect) -> pa.Schema:
+    """Return the types of records alone, with the dates and numbers that options describe. Raises: SchemaError."""
+    found = _Found(names, spec, "read_csv")
+    found.add(inferred_table(body, names, spec, dialect))
+    return found.schema()
+
+
 def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """Return the type that a column has, of which files have either."""
     if one == other or pa.types.is_null(other):

@@ -40,6 +40,15 @@ def test_a_first_row_that_looks_like_names_is_told(tmp_path, text):
     assert told[0].filename == __file__
 
 
+def test_names_above_dates_and_numbers_with_a_format_are_told(tmp_path):
+    text = "Datum;Betrag\n05.01.2026;1'005,0\n06.01.2026;7,5\n"
+    with pytest.warns(DreyWarning, match="looks like names .Datum, Betrag. .*header=True"):
+        csv_source(write(tmp_path, text), options=CsvOptions(delimiter=";", decimal=",", thousands="'"))
+    only_dates = "Datum;T\n05.01.2026;a\n06.01.2026;b\n"
+    with pytest.warns(DreyWarning, match="looks like names .Datum, T. .*header=True"):
+        csv_source(write(tmp_path, only_dates), options=CsvOptions(delimiter=";", date_format="%d.%m.%Y"))
+
+
 def test_a_first_row_that_repeats_the_schema_is_told(tmp_path):
     with pytest.warns(DreyWarning, match="looks like names .n, City. .*header=True"):
         csv_source(write(tmp_path, "n,City\n1,Oslo\n"), CITY)

@@ -220,23 +220,25 @@ class RelationalCalls(Calls):
 
     def sort(
         self,
-        by: Any,
+        *by: Any,
         descending: bool | list[bool] = False,
         nulls_last: bool | list[bool] = False,
         maintain_order: bool = False,
     ) -> Self:
-        """Return the rows in total order of one or several keys, names of columns or expressions.
+        """Return the rows in total order of one or several keys, names of columns or expressions, or a list of them.
 
         ``descending`` is one value for all keys or one for each; ``nulls_last`` does not depend on it. NaN is the
         largest number. Rows with equal keys keep the order of files; behind a join, a group or an exchange they have
         any, but where a limit takes some of them. ``maintain_order``: they keep the order in which ``collect()`` gives
         the rows of this data set.
         """
+        if any(isinstance(key, bool) for key in flattened(by)):
+            raise SchemaError("sort: True or False is no column; write descending=True")
         if maintain_order:
             from engine.column_expressions.row_functions import row_place
             from engine.column_expressions.windows import flags_of_keys
 
-            place, keys = free_name("__place", self.schema), columns_given([by], self.schema)
+            place, keys = free_name("__place", self.schema), columns_given(by, self.schema)
             found = [key.expression if isinstance(key, Expr) else ColumnRef(column_name(key, "sort")) for key in keys]
             falling = [*flags_of_keys(descending, "sort: descending", found), False]
             last = [*flags_of_keys(nulls_last, "sort: nulls_last", found), False]

@@ -11,6 +11,11 @@ from typing import Final
 
 Rows = tuple[tuple[str, str], ...]
 
+#: answer for an order that is said at the column
+ORDER: Final = (
+    "`ds.sort('x', descending=True, nulls_last=True)`; in a window `row_number().over(order_by='x', descending=True)`"
+)
+
 _OF_NUMBERS: Final[Rows] = (
     ("abs cbrt ceil cos cosh degrees exp floor", "`x.@()`"),
     ("radians sign sin sinh sqrt tan tanh log1p", "`x.@()`"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.foreign_names.polars_expressions import Rows
+from engine.foreign_names.polars_expressions import ORDER, Rows
 
 _NO_STREAMS: Final = "no: streams are out of scope"
 
@@ -120,8 +120,7 @@ GROUPED_DATA: Final[Rows] = (
 
 COLUMN: Final[Rows] = (
     ("alias name", "`x.alias('a')`"),
-    ("asc desc asc_nulls_first asc_nulls_last", "`ds.sort('x', descending=True, nulls_last=True)`"),
-    ("desc_nulls_first desc_nulls_last", "`ds.sort('x', descending=True, nulls_last=True)`"),
+    ("asc desc asc_nulls_first asc_nulls_last desc_nulls_first desc_nulls_last", ORDER),
     ("astype cast", "`x.cast('int64')`"),
     ("try_cast", "`x.try_cast('int64')`"),
     ("between", "`x.between(1, 5)`"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.foreign_names.polars_expressions import Rows
+from engine.foreign_names.polars_expressions import ORDER, Rows
 
 _CONDITIONS: Final[Rows] = (
     ("coalesce greatest least", "`@(x, y)`"),
@@ -25,8 +25,7 @@ _CONDITIONS: Final[Rows] = (
     ("isnan", "`x.is_nan()`"),
     ("isnull", "`x.is_null()`"),
     ("isnotnull", "`x.is_not_null()`"),
-    ("asc desc asc_nulls_first asc_nulls_last", "`ds.sort('x', descending=True, nulls_last=True)`"),
-    ("desc_nulls_first desc_nulls_last", "`ds.sort('x', descending=True, nulls_last=True)`"),
+    ("asc desc asc_nulls_first asc_nulls_last desc_nulls_first desc_nulls_last", ORDER),
     ("assert_true", "`x.require(x > 0, 'x is positive')`"),
     ("raise_error", "`x.require(lit(False), 'the message')`"),
     ("typeof", "`ds.schema`; SQL has typeof(x)"),

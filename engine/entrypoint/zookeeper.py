@@ -34,6 +34,7 @@ from engine.entrypoint.readiness import Readiness
 from engine.entrypoint.zookeeper_config import Quorum, read_quorum
 from engine.errors import ConfigurationError, EngineError, ResourceError
 from engine.log_output import LogFile
+from engine.network_address import address_text, bind_socket
 
 _JARS = ("zookeeper-[0-9]", "zookeeper-jute-", "slf4j-api-", "metrics-core-", "snappy-java-")
 _JVM = (
@@ -41,6 +42,8 @@ _JVM = (
     *("-XX:ReservedCodeCacheSize=16m", "-XX:CICompilerCount=1", "-XX:+ExitOnOutOfMemoryError"),
 )
 _POLL_S = 0.03
+#: addresses of the server that records its classes, of which a machine has one
+_LOOPBACKS = ("127.0.0.1", "::1")
 _ANSWER_S = 1.0
 #: time limit of the server that runs once to record its classes, seconds
 _RECORDING_S = 30.0
@@ -129,14 +132,11 @@ def _archive(java: str, class_path: str) -> Path:
 
 def _record_classes(java: str, class_path: str, archive: Path, folder: Path) -> None:
     """Run a server that is a quorum alone, and have it write the classes that it has used when it ends."""
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(3)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        ports = [probe.getsockname()[1] for probe in probes]
-    (folder / "zoo.cfg").write_text(f"dataDir={folder}\nclientPort={ports[0]}\nstandaloneEnabled=false\n")
-    with (folder / "zoo.cfg").open("a") as file:
-        file.write(f"server.1=127.0.0.1:{ports[1]}:{ports[2]}\n")
+    host, ports = _free_ports(3)
+    (folder / "zoo.cfg").write_text(
+        f"dataDir={folder}\nclientPort={ports[0]}\nclientPortAddress={host}\nstandaloneEnabled=false\n"
+        f"server.1={address_text(host, ports[1])}:{ports[2]}\n"
+    )
     quorum = read_quorum(folder / "zoo.cfg")
     made = folder / "made.jsa"
     command = _java_command(java, class_path, [f"-XX:ArchiveClassesAtExit={made}"], quorum, 1)
@@ -154,6 +154,15 @@ def _record_classes(java: str, class_path: str, archive: Path, folder: Path) -> 
         temporary = archive.with_suffix(f".{os.getpid()}")
         shutil.move(made, temporary)
         temporary.replace(archive)
+
+
+def _free_ports(count: int) -> tuple[str, list[int]]:
+    """Return an address that only this machine reaches, and free ports there; some machines have none of IPv4."""
+    for host in _LOOPBACKS:
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            bound = [stack.enter_context(bind_socket(host, 0)) for _ in range(count)]
+            return host, [each.getsockname()[1] for each in bound]
+    raise ResourceError(f"this machine has none of the addresses {', '.join(_LOOPBACKS)}")
 
 
 def _serves(quorum: Quorum, number: int, *, with_quorum: bool) -> bool:

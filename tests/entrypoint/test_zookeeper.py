@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from engine.entrypoint import zookeeper
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from tests.ha.quorum import ROOT, Quorum, needs_quorum, until
@@ -58,6 +59,15 @@ def configured(folder, text):
     path = folder / "zoo.cfg"
     path.write_text(text)
     return read_quorum(path)
+
+
+@needs_quorum
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_classes_are_recorded_on_a_machine_of_either_family(tmp_path, monkeypatch, host):
+    monkeypatch.setattr(zookeeper, "_LOOPBACKS", ("192.0.2.1", host))
+    archive = tmp_path / "classes.jsa"
+    zookeeper._record_classes(zookeeper._find_java(), zookeeper._class_path(), archive, tmp_path)
+    assert archive.stat().st_size > 1 << 20
 
 
 def test_without_servers_there_is_one_on_this_machine(tmp_path):

@@ -35,6 +35,7 @@ from engine.flight_sql.tickets import (
     table_of,
 )
 from engine.statements import statements as kinds
+from engine.statements.attached import refusing_files
 from engine.statements.query import is_change
 from engine.statements.session import Parameters, StatementSession
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 2 << 20
 _LOOK_S: Final = 0.05
+_NO_FILES: Final = "the role read may not name files, as the server may read more of them than its users"
 #: columns of the row that a change of a table has, whose sum is the number of rows that it changed
 _CHANGED: Final = ("rows_inserted", "rows_updated", "rows_deleted")
 
@@ -102,7 +104,7 @@ class Commands:
         #: places of a change that runs, and of those that wait
         self._may_change = threading.Semaphore(running.admission.waiting_max + 1)
 
-    def schema(self, text: str, parameters: bytes = b"") -> pa.Schema | None:
+    def schema(self, text: str, call: Call, parameters: bytes = b"") -> pa.Schema | None:
         """Return the columns of a statement's rows without running it; None where only its run tells."""
         text = numbered(text)
         statement = self._parsed(text)
@@ -110,10 +112,10 @@ class Commands:
             return None
         names = parameter_names(text)
         if parameters or not names:
-            return self._bound(statement, text, next(parameter_sets(text, parameters))).schema
+            return self._bound(statement, text, next(parameter_sets(text, parameters)), call).schema
         values: Parameters = [None] * len(names) if names[0].isdigit() else dict.fromkeys(names)
         try:
-            return self._bound(statement, text, values).schema
+            return self._bound(statement, text, values, call).schema
         except (EngineError, TypeError):  # null is no value for some function: its columns are not known yet
             return None
 
@@ -123,7 +125,7 @@ class Commands:
             text = numbered(text)
             statement = self._parsed(text)
             if self._is_lazy(statement, text):
-                bound = self._bound(statement, text, next(parameter_sets(text, parameters)))
+                bound = self._bound(statement, text, next(parameter_sets(text, parameters)), call)
                 return bound.schema, Ticket(text, parameters)
             table = self._done(statement, text, call, parameters)
         call.ended(text)
@@ -138,7 +140,7 @@ class Commands:
             if self._is_lazy(statement, text):
                 with self._run(text, call):
                     for parameters_of_run in parameter_sets(text, parameters):
-                        self._bound(statement, text, parameters_of_run).count()
+                        self._bound(statement, text, parameters_of_run, call).count()
             else:
                 count = changed_rows(self._done(statement, text, call, parameters))
         call.ended(text)
@@ -162,12 +164,12 @@ class Commands:
         try:
             running.admit(self.running.admission)
             sets = parameter_sets(ticket.text, ticket.parameters)
-            first = self._bound(statement, ticket.text, next(sets))
+            first = self._bound(statement, ticket.text, next(sets), call)
 
             def others() -> Iterator[DataSet]:
                 yield first
                 for values in sets:
-                    data = self._bound(statement, ticket.text, values)
+                    data = self._bound(statement, ticket.text, values, call)
                     if not data.schema.equals(first.schema):
                         raise PlanError("sql: the rows have other types for other values of the parameters")
                     yield data
@@ -189,8 +191,9 @@ class Commands:
             return not is_change(text, self.session.dialect)
         return isinstance(statement, kinds.Summarize)
 
-    def _bound(self, statement: kinds.Statement, text: str, parameters: Parameters) -> DataSet:
-        data = self.session.rows(statement, parameters)
+    def _bound(self, statement: kinds.Statement, text: str, parameters: Parameters, call: Call) -> DataSet:
+        with refusing_files("" if call.may_change else _NO_FILES):
+            data = self.session.rows(statement, parameters)
         assert data is not None, text
         return data
 
@@ -210,7 +213,7 @@ class Commands:
         changes = not isinstance(statement, kinds.Explain | kinds.ShowTables | kinds.Describe)
         if not changes:
             with self._run(text, call):
-                return self._bound(statement, text, next(parameter_sets(text, parameters))).to_arrow()
+                return self._bound(statement, text, next(parameter_sets(text, parameters)), call).to_arrow()
         self.check_change(call)
         with self._alone(call), self._run(text, call) as running:
             tables = []

@@ -191,7 +191,7 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
         call = self._call(context)
         text, parameters = self._statement(name, message, call)
         with call.failing(text):
-            return flight.SchemaResult(self._commands.schema(text, parameters) or pa.schema([]))
+            return flight.SchemaResult(self._commands.schema(text, call, parameters) or pa.schema([]))
 
     def _statement(self, name: str, message: Any, call: Call) -> tuple[str, bytes]:
         """Return text and parameters of the statement that a command is about."""
@@ -282,7 +282,7 @@ class SqlServer(flight.FlightServerBase):  # type: ignore[misc]
         if given(message, "transaction_id"):
             raise NotYetSupportedError(f"flight sql: {_NO_TRANSACTIONS}")
         with call.failing(message.query):
-            schema = self._commands.schema(message.query)
+            schema = self._commands.schema(message.query, call)
         names = parameter_names(numbered(message.query))
         # A value of any type may be given: the statement is bound for the values that come.
         parameters = pa.schema([pa.field(name, pa.null()) for name in names])

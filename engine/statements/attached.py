@@ -10,6 +10,7 @@
     renew(environment, data_set)                             its registered name has the rows that it has then
     attached_tables(environment)                             names of all tables, for SHOW TABLES
     attached_table(environment, "lake.sales.orders")         None where it is of no attached catalog
+    with refusing_files(why): ...                            statements of this thread may not name files
 
 Held by: tests/sql/test_attached.py
 """
@@ -17,6 +18,8 @@ Held by: tests/sql/test_attached.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from msgspec.structs import replace
@@ -33,12 +36,27 @@ from engine.graph.source_spec import FormatSource
 from engine.outputs.table_targets import delta, iceberg
 from engine.statements.versions import Version
 
+#: reason for which statements of this thread may not name files; "": they may
+_refusal: ContextVar[str] = ContextVar("refusal", default="")
+
+
+@contextmanager
+def refusing_files(why: str) -> Iterator[None]:
+    """Refuse each file that a statement names within; ``why`` "" changes nothing."""
+    before = _refusal.set(why or _refusal.get())
+    try:
+        yield
+    finally:
+        _refusal.reset(before)
+
 
 def check_files(environment: Environment, path: str) -> None:
     """Raise PlanError where statements may not name files."""
-    if not environment.configuration.get(FILES_ENABLED):
-        said = "statements may not name files here (sql.files.enabled); SHOW TABLES lists the tables"
-        raise PlanError(f"sql: {path!r}: {said}")
+    why = _refusal.get()
+    if not why and not environment.configuration.get(FILES_ENABLED):
+        why = "statements may not name files here (sql.files.enabled)"
+    if why:
+        raise PlanError(f"sql: {path!r}: {why}; SHOW TABLES lists the tables")
 
 
 def attached_rows(environment: Environment, node: exp.Table, version: Version | None = None) -> DataSet | None:

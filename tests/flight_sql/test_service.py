@@ -94,14 +94,18 @@ def test_the_token_of_a_user_that_reads_runs_queries_alone(environment, tmp_path
         return dbapi.connect(uri, options, autocommit=True)
 
     with FlightSqlService(env, "127.0.0.1", 0) as service:
+        (tmp_path / "n.csv").write_text("n\n7\n")
         with connected(service.uri, Role.SUBMIT) as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE VIEW v AS SELECT 7 AS n")
+            cursor.execute(f"CREATE VIEW v AS SELECT n FROM '{tmp_path}/n.csv'")
         with connected(service.uri, Role.READ) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT n FROM v")
             assert cursor.fetchall() == [(7,)]
             for change in ("DROP VIEW v", "CREATE TABLE t AS SELECT 1 AS n"):
                 with pytest.raises(DatabaseError, match="the role read runs queries alone"):
                     cursor.execute(change)
+            for files in (f"SELECT * FROM read_csv('{path}')", f"DESCRIBE '{path}'", f"EXPLAIN SELECT * FROM '{path}'"):
+                with pytest.raises(DatabaseError, match="the role read may not name files"):
+                    cursor.execute(files)
             with pytest.raises(DatabaseError, match="the role read runs queries alone"):
                 cursor.adbc_ingest("t", pa.table({"n": [1]}), mode="create")
             cursor.execute("SELECT n FROM v")

@@ -93,7 +93,7 @@ def test_a_change_of_a_table_behind_with_runs_once_too(commands, env, tmp_path):
     env.execute()
     text = f'MERGE INTO delta."{path}" AS t USING (SELECT 5 AS n) AS s ON t.n = s.n WHEN NOT MATCHED THEN INSERT *'
     _, ticket = commands.asked(text, CALL)
-    assert commands.schema(text) is None
+    assert commands.schema(text, CALL) is None
     assert rows_of(commands, f'SELECT n FROM delta."{path}" ORDER BY n') == [{"n": 1}, {"n": 2}, {"n": 5}]
     assert table_of(ticket.rows).num_rows == 1
     assert commands.changed(f'UPDATE delta."{path}" SET n = n + 10 WHERE n < 3', CALL) == 2
@@ -133,7 +133,7 @@ def test_no_change_hides_in_another_statement(env, running, tmp_path, before):
     for is_read_only in (True, False):
         commands = Commands(StatementSession(env), running, is_read_only=is_read_only)
         with contextlib.suppress(EngineError):
-            commands.schema(f"{before} {change}")
+            commands.schema(f"{before} {change}", CALL)
         with pytest.raises(EngineError):
             commands.asked(f"{before} {change}", CALL)
         assert rows_of(commands, f'SELECT count(*) AS c FROM delta."{path}"') == [{"c": 2}]
@@ -149,16 +149,16 @@ def test_a_macro_that_is_another_one_means_what_it_says(commands):
 
 
 def test_the_columns_of_a_prepared_statement_are_known_where_null_fits(commands):
-    assert commands.schema("SELECT n + ? AS n, s FROM t").names == ["n", "s"]
-    assert commands.schema("SELECT lag(n, ?) OVER (ORDER BY n) FROM t") is None
-    assert commands.schema("SELECT ntile(?) OVER (ORDER BY n) FROM t") is None
-    assert commands.schema("DROP TABLE t") is None
+    assert commands.schema("SELECT n + ? AS n, s FROM t", CALL).names == ["n", "s"]
+    assert commands.schema("SELECT lag(n, ?) OVER (ORDER BY n) FROM t", CALL) is None
+    assert commands.schema("SELECT ntile(?) OVER (ORDER BY n) FROM t", CALL) is None
+    assert commands.schema("DROP TABLE t", CALL) is None
     with pytest.raises(PlanError, match="no column nope"):
-        commands.schema("SELECT nope FROM t")
+        commands.schema("SELECT nope FROM t", CALL)
     with pytest.raises(PlanError, match="2 statements were sent"):
-        commands.schema("SELECT 1; SELECT 2")
+        commands.schema("SELECT 1; SELECT 2", CALL)
     with pytest.raises(PlanError, match="no statement"):
-        commands.schema(" -- nothing")
+        commands.schema(" -- nothing", CALL)
 
 
 def test_parameters_are_found_outside_of_texts_and_comments():

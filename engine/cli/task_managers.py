@@ -32,7 +32,7 @@ _COLUMNS = "{:34}{:10}{:>7}{:>7}{:>12}{:>22}  {:10}{}"
 
 def list_task_managers(options: argparse.Namespace, client: ClusterClient) -> int:
     """Print a line for each TaskManager."""
-    found = [client.document(f"/taskmanagers/{each['id']}") for each in _registered(client)]
+    found = [document for each in _registered(client) if (document := _details_of(client, each["id"])) is not None]
     if options.json:
         print(json.dumps({"taskmanagers": found}))
         return 0
@@ -52,6 +52,17 @@ def list_task_managers(options: argparse.Namespace, client: ClusterClient) -> in
             ).rstrip()
         )
     return 0
+
+
+def _details_of(client: ClusterClient, resource_id: str) -> dict[str, Any] | None:
+    """Return everything about a TaskManager; None: it has left since it was listed."""
+    try:
+        found: dict[str, Any] = client.document(f"/taskmanagers/{resource_id}")
+    except EngineError:
+        if any(each["id"] == resource_id for each in _registered(client)):
+            raise
+        return None
+    return found
 
 
 def _disk(metrics: Mapping[str, float]) -> str:

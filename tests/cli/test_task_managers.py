@@ -8,7 +8,7 @@ import pytest
 
 from engine.cli import task_managers
 from engine.cli.task_managers import drain_task_manager, list_task_managers, stop_task_manager
-from engine.errors import ConfigurationError
+from engine.errors import ConfigurationError, EngineError
 
 METRICS = {
     "Status.Tasks.Running": 3.0,
@@ -59,6 +59,28 @@ def test_the_list_has_the_limit_where_there_is_one(capsys, monkeypatch):
         monkeypatch.setitem(METRICS, f"Status.Disk.Counted./{folder}", 1_500_000)
     assert list_task_managers(options(), Client()) == 0
     assert "  3.0 MB of 20.0 MB  " in capsys.readouterr().out.splitlines()[1]
+
+
+class Leaving(Client):
+    """One whose details cannot be had; it has left by then, or has not."""
+
+    def __init__(self, *, has_left):
+        super().__init__()
+        self._has_left = has_left
+
+    def document(self, path):
+        if path == "/taskmanagers/aa22":
+            if self._has_left:
+                del self.ids["aa22"]
+            raise EngineError("no TaskManager of that id is registered")
+        return super().document(path)
+
+
+def test_one_that_leaves_while_all_are_listed_is_left_out(capsys):
+    assert list_task_managers(options(), Leaving(has_left=True)) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["ID", "aa11"]
+    with pytest.raises(EngineError, match="no TaskManager of that id"):
+        list_task_managers(options(), Leaving(has_left=False))
 
 
 def test_an_id_is_as_long_as_it_must_be(capsys):

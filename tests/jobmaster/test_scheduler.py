@@ -324,8 +324,10 @@ def test_a_lost_task_executor_takes_its_slots_and_hurts_its_requests():
     whole, hurt = pool.open_request(1), pool.open_request(2)
     pool.offer(whole, slot(HERE))
     pool.offer(hurt, slot(THERE))
+    pool.keep(THERE, (), is_draining=True)
+    assert pool.avoided == {THERE}
     assert pool.remove_task_executor(THERE) == (hurt,)
-    assert [each.resource_id for each in pool.slots] == [HERE]
+    assert [each.resource_id for each in pool.slots] == [HERE] and not pool.avoided
 
 
 def test_a_slot_that_is_held_no_more_does_not_come_back():

@@ -66,7 +66,7 @@ class RecordingRpc(LocalRpcService):
 
 
 class Cluster:
-    def __init__(self, slots: list[int], heartbeat_s: float = 5.0) -> None:
+    def __init__(self, slots: list[int], heartbeat_s: float = 30.0) -> None:
         self.rpc = RecordingRpc()
         self.clock = SystemClock()
         self.faults: list[BaseException] = []

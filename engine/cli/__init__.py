@@ -3,6 +3,7 @@
     main.py          argument tree and exit codes
     run_script.py    a job script as the program: its arguments, its path, its exit code
     py_files.py      files of --py-files, those in object stores fetched
+    setting_argument.py  -D key=value, of commands that run jobs or ask a JobManager
     replay.py        the function that failed is called with its row again, under pdb
     submit.py        job submit: runs a script and says what became of its jobs; py_files.py: modules that it ships
     info.py          job info: the plan of a script, nothing executed

@@ -22,9 +22,10 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.cli.progress import format_bytes, format_count
+from engine.cli.setting_argument import add_setting_argument
 from engine.client.cluster_client import ClusterClient, JobLine
 from engine.client.leader_address import cluster_client
-from engine.config.command_line import CommandLine, install_command_line
+from engine.config.command_line import CommandLine, given_once, install_command_line
 from engine.config.loader import load_configuration
 from engine.errors import ConfigurationError, EngineError
 from engine.ids import JobId
@@ -38,6 +39,7 @@ _CANCEL_S = 30.0
 def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that asks a JobManager."""
     parser.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to; default: rest.address")
+    add_setting_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the JobManager's answer as JSON")
 
 
@@ -47,7 +49,7 @@ def asking(
     """Return a command that is given a client."""
 
     def run(options: argparse.Namespace) -> int:
-        install_command_line(CommandLine(master=options.master))
+        install_command_line(CommandLine(given_once(options.options), master=options.master))
         with closing(cluster_client(load_configuration(), _say_waiting)) as client:
             return command(options, client)
 

@@ -29,7 +29,8 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
     reported on standard error: engine errors as their text, others with the script's own frames.
     """
     if not script.is_file():
-        print(f"error: no such script: {script}", file=sys.stderr)
+        hint = "" if script.suffix else "; options come behind the words of a command: flink-run job list -D KEY=VALUE"
+        print(f"error: no such script: {script}{hint}", file=sys.stderr)
         return 1
     for entry in reversed(module_path):
         path = Path(entry).resolve()

@@ -19,7 +19,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.cli.submit import add_setting_arguments, install_settings, parse_option
+from engine.cli.setting_argument import parse_option
+from engine.cli.submit import add_setting_arguments, install_settings
 from engine.errors import ConfigurationError
 
 if TYPE_CHECKING:

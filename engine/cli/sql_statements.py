@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from engine.cli.submit import add_setting_arguments, install_settings, parse_option
+from engine.cli.setting_argument import parse_option
+from engine.cli.submit import add_setting_arguments, install_settings
 from engine.errors import ConfigurationError
 
 FORMATS: Final = ("table", "csv", "json", "arrow")

@@ -21,6 +21,7 @@ from engine.api.executor import check_target
 from engine.cli.progress import TerminalProgress
 from engine.cli.py_files import local_py_files
 from engine.cli.run_script import run_script, set_verbose
+from engine.cli.setting_argument import add_setting_argument
 from engine.client.job_listener import install_listener, queued_text, restart_text
 from engine.client.job_result import JobResult
 from engine.config.command_line import CommandLine, current_command_line, given_once, install_command_line
@@ -94,14 +95,6 @@ class SubmitListener:
         self._say(f"Job with JobID {job_id} ended in state {state}.")
 
 
-def parse_option(text: str) -> tuple[str, str]:
-    """Return key and value of ``key=value``."""
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise argparse.ArgumentTypeError(f"{text!r} is not key=value")
-    return key, value
-
-
 class _Suggested(tuple[str, ...]):
     """Values that a shell completes. The option's type decides which are accepted, because its error says more."""
 
@@ -129,15 +122,7 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to run: embedded (default), cluster, Spark",
     )
     parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="subtasks of each operator")
-    parser.add_argument(
-        "-D",
-        dest="options",
-        type=parse_option,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set an option; flink-run config show lists them",
-    )
+    add_setting_argument(parser)
     parser.add_argument(
         "--priority", type=int, metavar="N", help="jobs of higher priority get slots first (default 0; cluster)"
     )

@@ -1,13 +1,14 @@
 """The command as a part of a pipeline, and its completion in a shell."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 import shtab
 
-from engine.cli.main import build_parser
+from engine.cli.main import build_parser, main
 from engine.cli.submit import _FILES
 
 
@@ -71,3 +72,31 @@ def test_a_word_that_is_nearly_a_command_is_named(capsys):
     with pytest.raises(SystemExit):
         build_parser().parse_args(["confg", "show"])
     assert capsys.readouterr().err.endswith("did you mean config?\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["job", "list", "--nonsense"], r"usage: flink-run job list.*unrecognized arguments: --nonsense"),
+        (["taskmanager", "drain", "ab", "--now"], r"usage: flink-run taskmanager drain.*--now"),
+        (["job", "list", "-D", "x"], r"usage: flink-run job list.*'x' is not key=value"),
+    ],
+)
+def test_a_word_that_an_action_does_not_know_is_told_with_the_usage_of_that_action(capsys, words, said):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 1
+    assert re.search(said, capsys.readouterr().err, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["job", "list", "-D", "no.such.key=1"], "unknown key 'no.such.key' (command line)"),
+        (["-D", "rest.port=1", "job", "list"], "no such script: job; options come behind the words of a command"),
+    ],
+)
+def test_settings_come_behind_the_words_of_a_command_that_asks_a_cluster(words, said):
+    command = [sys.executable, "-m", "engine.cli.main", *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr

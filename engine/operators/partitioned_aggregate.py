@@ -41,6 +41,8 @@ class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
         groups = PartitionedGroups(
             schema, one.keys, one.calls, one.order_by, pool, budget_bytes, space, force_spill=context.force_spill
         )
+        if context.descriptor.chain[0] is self.descriptor:
+            groups.expect_pages()
         if one.threads > 1:
             groups.do_together(HelperThreads(context, one.threads))
         self.router = groups.router

@@ -77,4 +77,5 @@ cdef class KeptRows:
     cdef readonly bint is_merged        # no two rows have the same keys
 
     cdef int _gather(self) except -1
+    cdef int64_t _rows_of(self, const RowPage* page, uint8_t** rows, int64_t capacity) noexcept nogil
     cdef void _give_pages(self, int64_t end) noexcept nogil

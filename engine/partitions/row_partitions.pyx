@@ -455,13 +455,24 @@ cdef class KeptRows:
         self._found = self._given = 0
         while self._next_index < self._page_count and self._found < KEPT_ROWS and size < KEPT_BYTES:
             page = self._pages + self._next_index
-            count = rows_of_page(page.memory, page.used, self._rows + self._found, capacity - self._found)
+            with nogil:
+                count = self._rows_of(page, self._rows + self._found, capacity - self._found)
             if count < 0:
                 raise CorruptBlockError("sizes of rows do not add up in a page of parted rows")
             self._found += count
             size += page.used
             self._next_index += 1
         return 0
+
+    cdef int64_t _rows_of(self, const RowPage* page, uint8_t** rows, int64_t capacity) noexcept nogil:
+        """Find the rows of a page; those of one size need not be asked where the next one lies."""
+        cdef int64_t size = self._codec.fixed_size
+        cdef int64_t row
+        if not self._codec.is_fixed:
+            return rows_of_page(page.memory, page.used, rows, capacity)
+        for row in range(page.used // size):
+            rows[row] = page.memory + row * size
+        return page.used // size
 
     cdef void _give_pages(self, int64_t end) noexcept nogil:
         while self._page_index < end:

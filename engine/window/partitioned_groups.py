@@ -21,7 +21,8 @@ A sort moves every row several times and misses the caches for most of that; her
 with it happens in a partition that the caches hold. So a sort of all rows is left for groups that are larger than
 memory, and for operators with few pages, whose partitions would be nothing but buffers.
 
-Few rows (FEW_ROWS) are not partitioned either. Partitions in memory are done first, those in files afterwards, so that
+Rows that come in pages are partitioned as they are there, which is cheaper than to make batches of them. Few rows
+(FEW_ROWS) are not partitioned in any case. Partitions in memory are done first, those in files afterwards, so that
 a sort finds all of its pages.
 
 Invariants: rows of a group that are equal in the order keep that in which they came. What waits lies in pages of the
@@ -98,7 +99,7 @@ class PartitionedGroups:
         self._is_in_order = plain.names == self._names
         self._keys, self._calls, self._order_by = list(keys), list(calls), list(order_by)
         self._pool, self._space, self._budget_bytes = pool, space, budget_bytes
-        self._force_spill = force_spill
+        self._force_spill, self._expects_pages = force_spill, False
         self._whole_bytes = min(budget_bytes // WHOLE_SHARE, WHOLE_BYTES_MAX)
         self._input = PartedInput(
             self._schema, range(len(keys)), pool, space, *partitions_of_memory(pool.page_limit, pool.page_size)
@@ -116,6 +117,10 @@ class PartitionedGroups:
         """Have threads of the task work on groups, or small partitions, together; before the first row comes."""
         self._threads = threads
         self._recursion.do_together(threads, self._size_of, self._whole_bytes)
+
+    def expect_pages(self) -> None:
+        """Have rows partitioned unless they are few, since the router can take them; before the first row comes."""
+        self._expects_pages = True
 
     @property
     def router(self) -> PartitionRouter | None:
@@ -158,9 +163,9 @@ class PartitionedGroups:
         self._grouped.add(batch)
 
     def _wants_parts(self) -> bool:
-        """Whether rows are more than are grouped at once, or have many groups."""
-        is_large = self._grouped.row_count > FEW_ROWS and not self._grouped.are_long
-        return self._force_spill or is_large or self._held_bytes > self._whole_bytes
+        """Whether rows are more than are grouped at once, or have many groups, or the router can take the next ones."""
+        is_few = self._grouped.row_count <= FEW_ROWS or (self._grouped.are_long and not self._expects_pages)
+        return self._force_spill or not is_few or self._held_bytes > self._whole_bytes
 
     def _part(self, rows: pa.RecordBatch) -> None:
         if self._sorting is not None:

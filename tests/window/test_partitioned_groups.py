@@ -210,6 +210,20 @@ def test_few_groups_are_not_parted_whatever_threads_have_made(workshop, monkeypa
         groups.close()
 
 
+def test_rows_of_pages_are_parted_however_few_groups_they_have(workshop, monkeypatch):
+    monkeypatch.setattr(partitioned_groups, "FEW_ROWS", 0)
+    rows = table("nulls", 20_000)
+    with workshop.operator(2048, PAGE) as (pool, space):
+        groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, (), pool, 16 << 20, space)
+        groups.expect_pages()
+        for batch in rows.combine_chunks().to_batches(20_000):
+            assert not groups.router.takes_all
+            list(groups.add(batch))
+        assert groups.router.takes_all
+        check(pa.Table.from_batches(groups.finish(), groups.schema), rows, QUANTILES)
+        groups.close()
+
+
 def test_groups_that_become_many_are_parted_with_what_was_grouped_before(workshop, monkeypatch):
     monkeypatch.setattr(partitioned_groups, "FEW_ROWS", 0)
     rows = pa.concat_tables([table("nulls", 20_000), table("own groups", 20_000, seed=2)])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,7 +43,7 @@ from engine.insight.processor_time import ProcessorTime
 from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
 from engine.operators.meter import Meter
-from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.operators.operator import ChainedOperator, Output, SourceCounts, TaskContext
 from engine.operators.operator_meters import ChainMeters, with_edges
 from engine.operators.registry import is_led, make_driver, make_operator, reads_below
 from engine.operators.task_inputs import TaskInput, with_rows_below
@@ -167,6 +167,7 @@ class BatchTask:
         """Return the counters of the attempt so far; from any thread."""
         self._context.count_resources()
         driver = self._driver
+        sources = [counts() for counts in tuple(self._context.sources)]
         rows_out, bytes_out = self._given()
         idle_ns = sum(task_input.idle_ns for task_input in tuple(self._inputs.values()))
         blocked_ns = sum(partition.blocked_ns for partition in self._partitions)
@@ -177,16 +178,16 @@ class BatchTask:
             bytes_in=0 if driver is None else driver.bytes_in,
             bytes_out=bytes_out,
             spilled_bytes=self._context.spilled_bytes + sum(partition.spilled_bytes for partition in self._partitions),
-            bad_rows=self._context.bad_rows,
+            bad_rows=sum(source.bad_rows for source in sources),
             functions=self._context.function_counters,
-            notes=self._context.notes,
+            notes={name: text for source in sources for name, text in source.notes.items()},
             stores=self._context.store_traffic.by_store(),
             managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,
             network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
             arrow_bytes_peak=self._context.arrow_peak.bytes,
             worker_bytes_peak=self._context.worker_bytes_peak,
             stored_bytes=sum(partition.file_bytes for partition in self._partitions),
-            operators=self._operator_counters(idle_ns, (rows_out, bytes_out)),
+            operators=self._operator_counters(idle_ns, (rows_out, bytes_out), sources),
             back_pressured_ms=blocked_ns // 1_000_000,
             idle_ms=(idle_ns + self._context.filter_wait_ns) // 1_000_000,
             output_us=max(0, self._meters.output_ns - blocked_ns) // 1000,
@@ -203,7 +204,9 @@ class BatchTask:
             output.kept_bytes + size_bytes + sum(file.size_bytes for file in self._context.staged_files),
         )
 
-    def _operator_counters(self, idle_ns: int, given: tuple[int, int]) -> tuple[OperatorCounters, ...]:
+    def _operator_counters(
+        self, idle_ns: int, given: tuple[int, int], sources: Sequence[SourceCounts]
+    ) -> tuple[OperatorCounters, ...]:
         """Return the counters of the feeds, if there are any, then those of the chain."""
         driver, feed, build_feed, accounts = self._driver, self._feed, self._build_feed, self._context.accounts
         filter_wait_ns = self._context.filter_wait_ns
@@ -218,13 +221,8 @@ class BatchTask:
             operators = (*build_feed.meters.counters(accounts), *operators)
         if feed is not None:
             operators = (*feed.meters.counters(accounts, filter_wait_ns), *operators)
-        return tuple(self._with_left_out(each) for each in operators)
-
-    def _with_left_out(self, operator: OperatorCounters) -> OperatorCounters:
-        pruned, filtered = self._context.left_out.get(operator.node_id, (0, 0))
-        if not pruned and not filtered:
-            return operator
-        return msgspec.structs.replace(operator, pruned_groups=pruned, filtered_rows=filtered)
+        by_node = {source.node_id: source for source in sources}
+        return tuple(_with_left_out(each, by_node.get(each.node_id)) for each in operators)
 
     def activity(self) -> TaskActivity:
         """Return the current activity of the attempt; from any thread."""
@@ -328,3 +326,9 @@ class BatchTask:
         steps.extend(task_input.close for task_input in self._inputs.values())
         steps.append(self._context.close)
         close_all(steps)
+
+
+def _with_left_out(operator: OperatorCounters, source: SourceCounts | None) -> OperatorCounters:
+    if source is None or not (source.pruned_groups or source.filtered_rows):
+        return operator
+    return msgspec.structs.replace(operator, pruned_groups=source.pruned_groups, filtered_rows=source.filtered_rows)

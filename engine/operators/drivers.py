@@ -32,7 +32,7 @@ from engine.formats.source_reader import (
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.awaited_filters import filters_of_consumers
 from engine.operators.joined_splits import joined_splits
-from engine.operators.operator import Output, RowsOutput, TaskContext
+from engine.operators.operator import Output, RowsOutput, SourceCounts, TaskContext
 from engine.operators.scan_threads import ApartReader, ScanThreads
 from engine.operators.source_pacing import paced, share_of
 from engine.records.adaptive_key_filter import mask_of
@@ -157,6 +157,7 @@ class SourceDriver:
         if operator.top is not None and is_filtering(self._reader):
             self._top = TopTest(operator.top.key, operator.top.count, is_only_key=operator.top.is_only_key)
             self._reader.keep_first(self._top)
+        context.sources.append(self.counts)
 
     def _taken(self, splits: Sequence[SourceSplit], threads: int) -> Sequence[SourceSplit]:
         """Return the splits as they are taken, by this subtask's threads: joined, where none needs to be by itself."""
@@ -197,13 +198,10 @@ class SourceDriver:
             if left.num_rows:
                 self._output.process(left)
             del left  # a wide one is not kept while the next is read
-            self._count_left_out()
             yield
             if self._output.is_satisfied:
                 self._leave_splits()
                 break
-        # What was left out after the last batch counts too.
-        self._count_left_out()
 
     def _left_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that filters of joins leave, where the reader does not leave out the others itself."""
@@ -214,16 +212,16 @@ class SourceDriver:
         mask = mask_of(self._tests[0], batch)
         return batch if mask is None else kept_rows(batch, mask)
 
-    def _count_left_out(self) -> None:
-        context = self._context
-        if not self._is_whole:  # small sources have no bad rows and no notes
-            context.bad_rows = sum(reader.bad_rows for reader in self._readers)
-            if is_noting(self._reader):
-                context.notes = dict(self._reader.notes)
-        dropped = 0 if self._top is None else self._top.rows_dropped
-        context.left_out[self._descriptor.node_id] = (
-            sum(reader.pruned_groups for reader in self._readers),
-            dropped + sum(test.rows_dropped for tests in self._tests for test in tests),
+    def counts(self) -> SourceCounts:
+        """Return the counts of what was read so far; from any thread."""
+        is_noted = not self._is_whole  # small sources have no bad rows and no notes
+        return SourceCounts(
+            node_id=self._descriptor.node_id,
+            bad_rows=sum(reader.bad_rows for reader in self._readers) if is_noted else 0,
+            notes=dict(self._reader.notes) if is_noted and is_noting(self._reader) else {},
+            pruned_groups=sum(reader.pruned_groups for reader in self._readers),
+            filtered_rows=(0 if self._top is None else self._top.rows_dropped)
+            + sum(test.rows_dropped for tests in self._tests for test in tests),
         )
 
     def _batches(self) -> Iterable[pa.RecordBatch]:

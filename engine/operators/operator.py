@@ -12,7 +12,7 @@ Held by: tests/operators/test_batch_task.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from engine.closing import close_all
 from engine.config.debug_options import FORCE_SPILL
@@ -30,6 +30,8 @@ from engine.operators.task_services import TaskServices
 from engine.storage.store_counters import StoreTraffic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from engine.functions.function_session import FunctionSession
@@ -93,6 +95,18 @@ class RowsOutput(Output, Protocol):
         ...
 
 
+class SourceCounts(NamedTuple):
+    """Counts of a source that a task reads."""
+
+    node_id: int
+    bad_rows: int
+    #: notes as in ``TaskCounters``
+    notes: dict[str, str]
+    #: row groups left out by statistics, and rows left out for joins or a top-n
+    pruned_groups: int
+    filtered_rows: int
+
+
 class TaskContext:
     """The context that operators of one attempt share: descriptor, services, counters, spaces, cancellation."""
 
@@ -107,9 +121,8 @@ class TaskContext:
         #: whole bytes spilled and most pages held, of operators already closed
         self.spilled_bytes = 0
         self.pages_peak = 0
-        self.bad_rows = 0
-        #: row groups and rows that sources have left out, by node: by statistics, and for joins or a top-n
-        self.left_out: dict[int, tuple[int, int]] = {}
+        #: counts of the sources that the task reads
+        self.sources: list[Callable[[], SourceCounts]] = []
         #: times of other threads that work for the task
         self.helpers: list[ProcessorTime] = []
         #: time that the source has waited for filters of joins
@@ -119,8 +132,6 @@ class TaskContext:
         self.arrow_peak = ArrowPeak()
         #: most that its Python workers held together
         self.worker_bytes_peak = 0
-        #: notes as in ``TaskCounters``; replaced, never changed
-        self.notes: dict[str, str] = {}
         #: requests to object stores
         self.store_traffic = StoreTraffic()
         #: counters of rich functions of this attempt

@@ -102,6 +102,8 @@ class FileScan:
         file.narrow(self._narrow_columns())
         #: Flag: row groups may be read at once.
         self._may_look = not file.is_fetched and bool(request.spec.columns) and self._filters_as_decoded()
+        if all(_is_fixed(data_type) for data_type in file.types.values()):
+            memory.expect(sum(_fixed_width(data_type) for data_type in file.types.values()))
         #: Row groups whose pages are looked at before it is given up.
         self._index_looks = _INDEX_LOOKS
         if request.is_filtering:
@@ -451,3 +453,8 @@ def _is_fixed(data_type: pa.DataType) -> bool:
 
 def _is_number(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_primitive(data_type) or pa.types.is_decimal(data_type))
+
+
+def _fixed_width(data_type: pa.DataType) -> float:
+    """Return the bytes of a value and its bit of nulls; codes of a dictionary have 32 bits."""
+    return ((32 if pa.types.is_dictionary(data_type) else data_type.bit_width) + 1) / 8

@@ -6,6 +6,7 @@
     memory.hold_ahead(size) -> bool                what is fetched of a row group that is read later, from any thread
     memory.take_ahead(size)                        it is read now: it counts as what is held
     memory.passes(read, sizes, rows)               the batches, through a file; None: there is no space for files
+    memory.expect(row_bytes)
     memory.row_bytes  memory.batch_bytes_max(row_bytes)  memory.rows_at_once(row_bytes, rows_max)
     memory.end_split()  memory.let_go()  memory.close()
 
@@ -106,12 +107,16 @@ class ScanMemory:
     def hold_whole(self, pages: GroupPages, rows_max: int) -> bool:
         """Reserve what a row group takes that is read as one batch; False: it is not, or there is not as much.
 
-        The first row group of a task is none: how wide its rows are is not known.
+        The first row group of a task is none, unless its width was expected: how wide texts are is not known.
         """
         row_bytes = max(self.row_bytes, pages.row_bytes)
         if not self.row_bytes or not 1 < pages.row_count <= rows_max:
             return False
         return self._hold_batch(pages, row_bytes, self.batch_bytes_max(row_bytes))
+
+    def expect(self, row_bytes: float) -> None:
+        """Take rows for so wide until some have come."""
+        self.row_bytes = self.row_bytes or row_bytes
 
     def hold_run(self, pages: GroupPages) -> bool:
         """Reserve what row groups take that are read together; False: they may be too large for that.

@@ -5,16 +5,35 @@ Held by: tests/column_expressions/test_expression.py
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final
 
 import pyarrow as pa
 
 from engine.errors import SchemaError
+from engine.expressions.common_type import DECIMAL_DIGITS_MAX
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.expressions.time_zones import UnknownZoneError, zone_offsets
 from engine.records.plain_types import is_foreign, plain_schema, plain_type
 
-_PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+_PYTHON_TYPES: Final[dict[Any, pa.DataType]] = {
+    **{int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_(), bytes: pa.binary()},
+    **{date: pa.date32(), datetime: pa.timestamp("us"), time: pa.time64("us"), timedelta: pa.duration("us")},
+}
+#: names that pyarrow does not have
+_NAMES: Final = {
+    **{"date": pa.date32(), "datetime": pa.timestamp("us"), "timestamp": pa.timestamp("us")},
+    **{"time": pa.time64("us"), "duration": pa.duration("us"), "boolean": pa.bool_()},
+}
+_DECIMAL: Final = re.compile(r"decimal(?:128)?\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+#: names that mean one width here and another there
+_WIDTHS: Final = {
+    **dict.fromkeys(("int", "integer"), "'int64' or 'int32'"),
+    **dict.fromkeys(("long", "bigint"), "'int64'"),
+    **dict.fromkeys(("varchar", "text", "object"), "'string'"),
+    **dict.fromkeys(("decimal", "numeric"), "'decimal(18, 2)'"),
+}
 
 
 def to_data_type(data_type: Any) -> pa.DataType:
@@ -30,12 +49,22 @@ def to_data_type(data_type: Any) -> pa.DataType:
         return plain_type(data_type)
     if data_type in _PYTHON_TYPES:
         return _PYTHON_TYPES[data_type]
+    name = data_type.lower() if isinstance(data_type, str) else data_type
+    if isinstance(name, str) and (found := _DECIMAL.fullmatch(name)):
+        return _decimal(int(found[1]), int(found[2] or 0))
     try:
-        return plain_type(pa.type_for_alias(data_type))
+        return _NAMES[name] if name in _NAMES else plain_type(pa.type_for_alias(data_type))
     except (ValueError, TypeError, AttributeError):
+        advice = _WIDTHS.get(str(name), "a pyarrow type such as pa.int64(), or its name such as 'int64'")
+        raise SchemaError(f"{data_type!r} is no type: use {advice}") from None
+
+
+def _decimal(precision: int, scale: int) -> pa.DataType:
+    if not 0 < precision <= DECIMAL_DIGITS_MAX or scale > precision:
         raise SchemaError(
-            f"{data_type!r} is no type: use a pyarrow type such as pa.int64(), or its name such as 'int64'"
-        ) from None
+            f"decimal({precision}, {scale}): a decimal has 1 to {DECIMAL_DIGITS_MAX} digits, behind the point no more"
+        )
+    return pa.decimal128(precision, scale)
 
 
 def _check_zone(name: str) -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
-from engine.near_names import near_names
+from engine.near_names import did_you_mean, near_names
 
 
 def _by_name(*rows: tuple[str, str]) -> dict[str, str]:
@@ -159,8 +159,8 @@ ON_PACKAGE: Final = _by_name(
     ("literal", "lit"),
     ("implode", "collect_list"),
     ("ifnull", "coalesce"),
-    ("date_range", "sequence"),
     ("SparkSession SQLContext", "Environment"),
+    ("Window", "sum_('x').over('k', order_by='t', rows=(-2, 0))"),
     ("DataFrame LazyFrame", "DataSet"),
 )
 _PACKAGE: Final = "the package"
@@ -179,7 +179,8 @@ _PLACES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ".list": (("Polars", "Expr.list"), ("Polars", "Expr.arr")),
     ".struct": (("Polars", "Expr.struct"),),
     ".name": (("Polars", "Expr.name"),),
-    _PACKAGE: (("PySpark", "functions"), ("Polars", "Expr")),
+    "an environment": (("pandas", "pandas"), ("Polars", "polars")),
+    _PACKAGE: (("Polars", "polars"), ("pandas", "pandas"), ("PySpark", "functions"), ("Polars", "Expr")),
     _SELECTORS: (("Polars", "selectors"),),
 }
 #: similarity from which a name is suggested, 0 to 1
@@ -209,13 +210,14 @@ class HasOtherNames:
 
 
 def package_advice(name: str, own: Sequence[str]) -> str:
-    """Return the end of an error: the counterpart of a foreign name, "" for none. ``own`` are names of the package."""
+    """Return the end of an error: the counterpart of a foreign name, or a near one; ``own``: the package's names."""
     if name.startswith("_"):
         return ""
-    found = ON_PACKAGE.get(name) or (f"{name}_" if f"{name}_" in own else _answer(_PACKAGE, name))
+    found = ON_PACKAGE.get(name) or (f"{name}_" if f"{name}_" in own else "")
     if not found and name in ON_ENVIRONMENTS:
-        found = f"Environment().{ON_ENVIRONMENTS[name]}"
-    return _said(found)
+        found = f"env.{ON_ENVIRONMENTS[name]}"
+    found = found or _answer(_PACKAGE, name)
+    return _said(found.replace("env.", "Environment().")) or did_you_mean(name, own, 1, _LIKE)
 
 
 def selectors_error(name: str, own: Sequence[str]) -> AttributeError:

@@ -60,6 +60,10 @@ def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
     if name == ELEMENT_ITSELF:
         return SchemaError("element() stands in functions of lists, such as col('l').list.transform(element() * 2)")
     known = list(names)
+    outer, _, inner = name.partition(".")
+    if inner and outer in known:
+        field = f"col({outer!r}).field({inner!r})"
+        return SchemaError(f"no column {name!r}; a field of {outer!r}, if it is a struct, is {field}")
     near = near_names(name, known)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return SchemaError(f"no column {name!r}{hint} There are: {', '.join(known) or 'none'}")

@@ -14,6 +14,7 @@ polars_expressions.py    Polars' expressions; polars_namespaces.py: texts, times
 polars_frames.py         its frames, groups and selectors
 spark_functions.py       ``pyspark.sql.functions``: values; spark_collections.py: lists, maps, aggregates, windows
 spark_frames.py          DataFrame, GroupedData, Column
+module_functions.py      functions of the modules polars and pandas
 pandas_names.py          Series, DataFrame, accessors, groups
 
 Held by: tests/docs/test_names_pages.py
@@ -24,6 +25,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.foreign_names import (
+    module_functions,
     pandas_names,
     polars_expressions,
     polars_frames,
@@ -61,6 +63,7 @@ _POLARS: Final[dict[str, Rows]] = {
     "DataFrame": polars_frames.DATA_FRAME,
     "GroupBy": polars_frames.GROUP_BY,
     "selectors": polars_frames.SELECTORS,
+    "polars": module_functions.POLARS,
 }
 _SPARK: Final[dict[str, Rows]] = {
     "functions": spark_collections.FUNCTIONS,
@@ -73,6 +76,7 @@ _PANDAS: Final[dict[str, Rows]] = {
     "Series.str": pandas_names.STR,
     "Series.dt": pandas_names.DT,
     "groupby": pandas_names.GROUP_BY,
+    "pandas": module_functions.PANDAS,
 }
 #: library -> part of it -> name -> answer
 NAMES: Final[dict[str, dict[str, dict[str, str]]]] = {

@@ -1,5 +1,6 @@
 """What is wrong with a program is said in one sentence of ours, not below the traceback of another library."""
 
+import re
 import sys
 import traceback
 from functools import partial
@@ -98,6 +99,15 @@ def test_names_of_other_libraries_are_known():
         engine.mean  # noqa: B018 - the name is what is asked for
     with pytest.raises(AttributeError, match="'sum': write sum_"):
         engine.sum  # noqa: B018 - the name is what is asked for
+    for name, advice in {
+        "read_csv": "write Environment().read_csv",
+        "concat": "write ds.union(ds)",
+        "to_datetime": "write x.str.to_timestamp",
+        "Window": "write sum_('x').over('k'",
+        "coalese": "did you mean coalesce?",
+    }.items():
+        with pytest.raises(AttributeError, match=re.escape(advice)):
+            getattr(engine, name)
     assert "Any" not in dir(engine) and "selectors" in dir(engine)
 
 
@@ -108,3 +118,11 @@ def test_groups_without_aggregates_say_what_to_write(env):
     for groups in (data.group_by_dynamic("a", 10), data.rolling("a", 10)):
         with pytest.raises(AttributeError, match=r"write agg\(name=...\) first"):
             groups.to_arrow()
+
+
+def test_a_field_of_a_struct_is_no_column_with_a_point(env):
+    data = env.from_arrow(pa.table({"s": [{"a": 1}], "t.u": [2]}))
+    said = "no column 's.a'; a field of 's', if it is a struct, is col('s').field('a')"
+    with pytest.raises(engine.SchemaError, match=re.escape(said)):
+        data.select("s.a")
+    assert data.select("t.u", a=col("s").field("a")).columns == ["t.u", "a"]

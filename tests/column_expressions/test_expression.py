@@ -1,9 +1,13 @@
 """Expressions are built by operators and methods, and nothing else is done to them."""
 
+import datetime
+import re
+
 import pandas as pd
 import pyarrow as pa
 import pytest
 
+from engine.column_expressions.data_types import to_data_type
 from engine.column_expressions.expressions import avg, col, count, lit, max_, min_, sum_, when
 from engine.errors import SchemaError
 from engine.expressions.literals import literal_scalar
@@ -123,3 +127,39 @@ def test_expressions_can_be_keys_of_a_dict_and_are_shown():
 def test_constants_of_pandas_keep_their_nanoseconds(value, scalar):
     assert literal_scalar(lit(value).expression).equals(scalar)
     assert literal_scalar(lit(value).expression).type == scalar.type
+
+
+@pytest.mark.parametrize(
+    ("written", "data_type"),
+    [
+        ("date", pa.date32()),
+        ("Timestamp", pa.timestamp("us")),
+        ("datetime", pa.timestamp("us")),
+        ("time", pa.time64("us")),
+        ("decimal(10,2)", pa.decimal128(10, 2)),
+        ("Decimal128( 38 , 0 )", pa.decimal128(38, 0)),
+        ("decimal(5)", pa.decimal128(5, 0)),
+        (datetime.date, pa.date32()),
+        (datetime.datetime, pa.timestamp("us")),
+        (datetime.timedelta, pa.duration("us")),
+        (bytes, pa.binary()),
+    ],
+)
+def test_types_have_names_that_pyarrow_has_not(written, data_type):
+    assert to_data_type(written) == data_type
+
+
+@pytest.mark.parametrize(
+    ("written", "advice"),
+    [
+        ("int", "use 'int64' or 'int32'"),
+        ("BIGINT", "use 'int64'"),
+        ("decimal", "use 'decimal(18, 2)'"),
+        ("decimal(39, 2)", "a decimal has 1 to 38 digits"),
+        ("decimal(3,4)", "a decimal has 1 to 38 digits"),
+        ("foo", "use a pyarrow type such as pa.int64"),
+    ],
+)
+def test_a_name_that_means_several_types_says_which_to_write(written, advice):
+    with pytest.raises(SchemaError, match=re.escape(advice)):
+        to_data_type(written)

@@ -38,7 +38,12 @@ def names_of_polars():
     found = {part: public(*home) for part, home in (homes | {part: (home,) for part, home in spaces.items()}).items()}
     selectors = {name for name in public(pl.selectors) if inspect.isfunction(getattr(pl.selectors, name))}
     selectors = {name for name in selectors if getattr(pl.selectors, name).__module__ == pl.selectors.__name__}
-    return found | {"DataFrame": public(pl.DataFrame) - public(pl.LazyFrame), "selectors": selectors}
+    frame = public(pl.DataFrame) - public(pl.LazyFrame)
+    return found | {"DataFrame": frame, "selectors": selectors, "polars": functions_of(pl)}
+
+
+def functions_of(module):
+    return {name for name in public(module) if inspect.isfunction(getattr(module, name))}
 
 
 def names_of_pandas():
@@ -47,6 +52,7 @@ def names_of_pandas():
         "Series and DataFrame": public(pd.Series, pd.DataFrame),
         "Series.str": public(pd.Series.str),
         "Series.dt": public(times.dt),
+        "pandas": functions_of(pd),
         "groupby": public(pd.core.groupby.DataFrameGroupBy, pd.core.groupby.SeriesGroupBy),
     }
 

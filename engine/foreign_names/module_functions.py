@@ -1,0 +1,143 @@
+"""Functions of the modules ``polars`` and ``pandas``.
+
+The notation of answers is described in ``engine.foreign_names``.
+
+Held by: tests/docs/test_names_pages.py
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.foreign_names.polars_expressions import Rows
+
+_BY_PANDAS: Final = "`env.from_pandas` of the frame that pandas reads"
+_TYPES: Final = "no: columns have types of Arrow"
+_SETTINGS: Final = "no: settings are in the configuration, which bin/flink-run config show lists"
+_ONE_JOB: Final = "`env.execute`: one job writes all outputs that were declared"
+_CONCAT: Final = "`ds.union(ds)`; beside each other `ds.join(other, on='k', suffix='_r')`"
+_RANGE: Final = "`env.sequence(datetime.date(2026, 1, 1), datetime.date(2026, 2, 1), '1 day')`; in rows `sequence`"
+
+POLARS: Final[Rows] = (
+    ("coalesce corr count cum_count cum_sum first last lit median quantile struct when", "`@`"),
+    ("element", "`x.list.transform(element() * 2)`"),
+    ("all any max min sum", "`@_`"),
+    ("approx_n_unique", "`approx_count_distinct(x)`"),
+    ("n_unique", "`count_distinct(x)`"),
+    ("mean", "`avg(x)`"),
+    ("std", "`stddev(x)`"),
+    ("var", "`variance(x)`"),
+    ("cov", "`covar(x, y)`"),
+    ("len", "`count()`"),
+    ("implode list", "`collect_list(x)`"),
+    ("head tail", "`ds.head(5)`, `ds.tail(5)`"),
+    ("exclude", "`cs.exclude('x')`"),
+    ("nth", "`cs.by_index(0)`"),
+    ("field", "`x.struct.field('a')`"),
+    ("format", "`format_('{} of {}', x, y)`"),
+    ("concat_str", "`x.str.concat(y)`, `x.str.concat_ws(', ', y)`"),
+    ("concat_list concat_arr", "`array(x, y)`, `x.list.concat(y)`"),
+    ("all_horizontal", "`x & y`"),
+    ("any_horizontal", "`x | y`"),
+    ("max_horizontal", "`greatest(x, y)`"),
+    ("min_horizontal", "`least(x, y)`"),
+    ("sum_horizontal", "`x + y`, which is null where one is; `coalesce(x, 0) + coalesce(y, 0)`"),
+    ("mean_horizontal", "`array(x, y).list.mean()`"),
+    ("cum_sum_horizontal cum_fold cum_reduce", "`x`, `x + y` and so on, a column each"),
+    ("fold reduce", "`array(x, y).list.reduce(lambda one, two: one + two, 0)`"),
+    ("map_batches map_groups", "`udf('int64', batch='arrow')(f)(x)`; of groups `ds.group_by('k').reduce(f)`"),
+    ("arctan2", "`x.atan2(y)`"),
+    ("arg_sort_by arg_where", "`row_number().over(order_by='x')`, `ds.with_row_index('i').filter(col('x') > 1)`"),
+    ("row_index", "`ds.with_row_index('i')`"),
+    ("align_frames", "`ds.join(other, on='k', how='full', suffix='_r')`"),
+    (
+        "rolling_corr rolling_cov",
+        "`corr(x, y).over(order_by='t', rows=(-2, 0))`, and so `covar(x, y)`",
+    ),
+    ("date", "`make_date(2026, 1, 5)`, `lit(datetime.date(2026, 1, 5))`"),
+    ("datetime", "`make_timestamp(2026, 1, 5, 10, 0, 0)`"),
+    ("time", "`make_time(10, 0, 0)`"),
+    ("duration", "`interval(hours=1)`, `lit(datetime.timedelta(hours=1))`"),
+    ("from_epoch", "`(x * 1000000).cast('timestamp[us]')`"),
+    ("business_day_count", "`x.dt.business_day_count(y)`"),
+    ("date_range date_ranges datetime_range datetime_ranges time_range time_ranges", _RANGE),
+    ("arange int_range int_ranges", "`env.sequence(0, 10)`; in rows `sequence(0, x)`"),
+    ("linear_space linear_spaces", "`env.sequence(0, 10).select(v=col('value') / 10)`"),
+    ("ones zeros repeat", "`lit(1)`, as often as there are rows"),
+    ("escape_regex", "`re.escape('a.b')`"),
+    ("sql_expr", "`expr('x + 1')`"),
+    ("sql", "`env.sql('SELECT 1 AS x')`"),
+    ("select", "`env.from_dict({'x': [1]})`, `ds.select('x')`"),
+    ("struct_with_fields", "`x.struct.with_fields(b=1)`"),
+    ("concat", _CONCAT),
+    ("union", "`ds.union(ds)`"),
+    ("merge_sorted", "`ds.sort('x').merge_sorted(ds.sort('x'), 'x')`"),
+    ("collect_all collect_all_async", _ONE_JOB),
+    ("explain_all", "`ds.explain()`"),
+    ("defer", "no: a data set is lazy, and a file is opened by the job"),
+    ("from_arrow from_dict from_dicts from_pandas", "`env.@`"),
+    ("from_records", "`env.from_rows`"),
+    ("from_numpy from_torch from_dataframe", "`env.from_arrow` of its columns, `env.from_dict` of its arrays"),
+    ("from_repr", "no: a text that is shown has no types; `env.from_dict`"),
+    ("read_avro read_csv read_database read_delta read_excel read_ipc read_parquet", "`env.@`"),
+    ("read_database_uri", "`env.read_database`"),
+    ("read_ods", "`env.read_excel`"),
+    ("read_lines scan_lines", "`env.read_text`"),
+    ("read_json json_normalize", "`env.read_json`, and `ds.unnest('s')` of structs"),
+    ("read_ndjson scan_ndjson", "`env.read_json`"),
+    ("read_ipc_stream scan_ipc", "`env.read_ipc`"),
+    ("scan_csv", "`env.read_csv`"),
+    ("scan_parquet scan_pyarrow_dataset", "`env.read_parquet`"),
+    ("scan_delta", "`env.read_delta`"),
+    ("scan_iceberg", "`env.read_iceberg`"),
+    ("scan_arrow_c_stream", "`env.from_arrow`"),
+    (
+        "scan_lance scan_external_reader",
+        "no: a connector is a package, as the page of contributing describes",
+    ),
+    ("read_clipboard", _BY_PANDAS),
+    ("read_ipc_schema read_parquet_schema read_parquet_metadata", "`ds.schema`; a plan reads the ends of files alone"),
+    ("delete_iceberg", "`env.sql`, with DELETE FROM a table"),
+    ("dtype_of self_dtype pipe_with_dtype", "`ds.schema.field('x').type`"),
+    ("get_extension_type get_index_type register_extension_type unregister_extension_type", _TYPES),
+    ("enable_string_cache disable_string_cache using_string_cache", "no: categories are texts"),
+    ("set_random_seed", "`ds.sample(0.5, seed=1)`"),
+    ("build_info show_versions thread_pool_size", _SETTINGS),
+    ("wrap_df wrap_s", "no: they are parts of Polars"),
+)
+
+PANDAS: Final[Rows] = (
+    ("cut", "`cut(x, [1, 2])`"),
+    ("qcut", "`qcut(x, 2).over()`"),
+    ("array", "`array(x, y)`, a list"),
+    ("concat", _CONCAT),
+    ("crosstab", "`ds.pivot('k', 'x', index='y', agg='count')`"),
+    ("pivot pivot_table", "`ds.pivot('k', 'x', index='y', agg='sum')`"),
+    ("melt wide_to_long lreshape", "`ds.select('k', 'x', 'y').unpivot(['x', 'y'], index='k')`"),
+    ("get_dummies", "`when(col('k') == 'a').then(1).otherwise(0)`, a column for each value"),
+    ("from_dummies", "`when(col('x') == 1).then(lit('a')).otherwise(lit('b'))`"),
+    ("factorize", "`dense_rank().over(order_by='k')`"),
+    ("merge merge_ordered", "`ds.join(other, on='k', suffix='_r')`"),
+    ("merge_asof", "`ds.asof_join(other, on='t', by='k', suffix='_r')`"),
+    ("isna isnull", "`x.is_null()`"),
+    ("notna notnull", "`x.is_not_null()`"),
+    ("to_datetime", "`x.str.to_timestamp('%Y-%m-%d')`, `x.str.to_date('%d.%m.%Y', strict=False)`"),
+    ("to_numeric", "`x.try_cast('float64')`"),
+    ("to_timedelta", "`(x * 1000000).cast('duration[us]')`"),
+    ("unique", "`ds.select('x').distinct()`"),
+    ("value_counts", "`ds.value_counts('x')`"),
+    ("eval", "`expr('x + 1')`"),
+    ("date_range", _RANGE),
+    ("bdate_range", "`x.dt.add_business_days(1)`, `x.dt.is_business_day()`"),
+    ("period_range timedelta_range interval_range", "`env.sequence(0, 10)`, times a length of time"),
+    ("infer_freq", "`diff('t').over(order_by='t')`"),
+    ("json_normalize", "`env.read_json`, and `ds.unnest('s')` of structs"),
+    ("read_csv read_excel read_fwf read_json read_orc read_parquet", "`env.@`"),
+    ("read_table", "`env.read_csv`, with delimiter"),
+    ("read_feather", "`env.read_ipc`"),
+    ("read_sql read_sql_query read_sql_table", "`env.read_database`"),
+    ("read_clipboard read_gbq read_hdf read_html read_pickle read_sas read_spss read_stata read_xml", _BY_PANDAS),
+    ("to_pickle", "`ds.to_pandas()`, `ds.write_parquet('out')`"),
+    ("set_eng_float_format", "`ds.select(v=format_('{}', x))`"),
+    ("show_versions test", _SETTINGS),
+)

@@ -16,7 +16,9 @@ Held by: tests/rpc/test_tls.py
 from __future__ import annotations
 
 import contextlib
+import logging
 import ssl
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +26,11 @@ from engine.config.loader import Configuration, config_directory
 from engine.config.options import SSL_CA, SSL_CERTIFICATE, SSL_ENABLED, SSL_KEY
 from engine.errors import ConfigurationError
 from engine.rpc.secret_file import SecretFileError, is_open_to_others
+
+_log = logging.getLogger(__name__)
+
+#: days before its end from which a certificate is warned of at each start
+_SOON_DAYS = 30
 
 
 class Tls(NamedTuple):
@@ -60,6 +67,8 @@ def tls_contexts(configuration: Configuration) -> Tls | None:
 def check_own(configuration: Configuration, tls: Tls | None, host: str | None = None) -> None:
     """Raise SecretFileError where every other process would refuse the certificate: its dates, authority, uses, name.
 
+    A process that is called warns if its certificate expires soon.
+
     Args: tls: contexts of that configuration; host: under which others find this process, None for one that only calls.
     """
     if tls is None:
@@ -81,6 +90,15 @@ def check_own(configuration: Configuration, tls: Tls | None, host: str | None = 
         ) from error
     finally:
         tls.client.check_hostname = True
+    shown = sides[1].getpeercert() or {}
+    left_days = (ssl.cert_time_to_seconds(str(shown["notAfter"])) - time.time()) / 86_400
+    if host is not None and left_days < _SOON_DAYS:
+        _log.warning(
+            "the certificate %s expires in %d days, on %s: renew it, and restart this process",
+            configuration.get(SSL_CERTIFICATE),
+            left_days,
+            shown["notAfter"],
+        )
 
 
 def make_tls(certificate: Path, key: Path, authority: Path) -> Tls:

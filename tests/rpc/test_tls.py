@@ -8,6 +8,7 @@ import socket
 import ssl
 import stat
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,20 @@ def test_a_certificate_that_all_others_refuse_is_told_before_a_connection(own, c
         with pytest.raises(SecretFileError, match=f"{certificate}.pem: .*{why}.*make-certificates"):
             check_own(configuration, tls, host)
     assert tls.client.check_hostname
+
+
+def test_a_process_warns_of_a_certificate_that_ends_soon(own, caplog):
+    now = datetime.now(UTC)
+    for name, days in (("soon", 12.5), ("later", 40)):
+        end = now + timedelta(days=days)
+        _sign(own, name, "DNS:localhost", "20200101000000Z", end.strftime("%Y%m%d%H%M%SZ"))
+        configuration = settings_of(own, name)
+        check_own(configuration, tls_contexts(configuration))
+        assert caplog.messages == [], "one that only calls"
+        check_own(configuration, tls_contexts(configuration), "localhost")
+        assert [text for text in caplog.messages if "soon.pem expires in 12 days" in text] == caplog.messages
+        assert len(caplog.messages) == (name == "soon")
+        caplog.clear()
 
 
 def test_a_certificate_of_another_authority_is_refused_by_its_own_process(own, foreign):

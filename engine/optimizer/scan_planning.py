@@ -26,8 +26,8 @@ from engine.graph.operator_descriptor import SourceOperator
 from engine.optimizer.physical_plan import PhysicalNode
 from engine.optimizer.settings import OptimizerSettings
 
-#: bytes from which on another thread is worth its start
-THREAD_BYTES: Final = 1e6
+#: bytes from which on another thread is worth its start, and what threads take from each other at the interpreter
+THREAD_BYTES: Final = 16e6
 #: largest number of threads: what works on the rows is one
 THREADS_MAX: Final = 8
 #: limit of the rows of a small source

@@ -9,6 +9,7 @@ import pytest
 from engine import Environment, col, rand, when
 from engine.errors import DataError
 from engine.operators.work_ahead import WorkAhead
+from engine.optimizer import scan_planning
 
 ROWS, GROUP_ROWS = 800_000, 100_000
 CONFIG = {"debug.small-part-size": "1gb", "parallelism.default": 4, "parallelism.max-per-processor": 4}
@@ -23,7 +24,8 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture
-def data(path):
+def data(path, monkeypatch):
+    monkeypatch.setattr(scan_planning, "THREAD_BYTES", 1e6)
     with Environment(config=CONFIG) as env:
         yield env.read_parquet(str(path))
 

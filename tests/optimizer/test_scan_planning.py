@@ -10,6 +10,7 @@ import pytest
 
 from engine import Environment, col, lit, sum_
 from engine.errors import DataError
+from engine.optimizer import scan_planning
 
 ROWS, GROUP_ROWS = 600_000, 50_000
 FREE = {"debug.small-part-size": "1gb"}
@@ -30,7 +31,8 @@ def path(rows, tmp_path_factory):
 
 
 @pytest.fixture
-def env():
+def env(monkeypatch):
+    monkeypatch.setattr(scan_planning, "THREAD_BYTES", 1e6)
     with Environment(config={**FOUR, **FREE}) as env:
         yield env
 
@@ -45,6 +47,14 @@ def test_explain_says_how_many_threads_read(env, path):
 def test_small_sources_have_no_threads(env, path, tmp_path):
     pq.write_table(pa.table({"k": range(1000)}), tmp_path / "few.parquet", row_group_size=10)
     assert "threads" not in env.read_parquet(str(tmp_path / "few.parquet")).explain()
+
+
+def test_a_thread_has_sixteen_megabytes_to_read(path, tmp_path):
+    columns = {name: range(ROWS) for name in "abcdefgh"}
+    pq.write_table(pa.table(columns), tmp_path / "wide.parquet", row_group_size=GROUP_ROWS)  # of 38 MB
+    with Environment(config={**FOUR, **FREE}) as env:
+        assert "threads" not in env.read_parquet(str(path)).explain()
+        assert "read by 2 threads" in env.read_parquet(str(tmp_path / "wide.parquet")).explain()
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.001])

@@ -37,7 +37,6 @@
     job_facts.py        JobFacts: what is known of the job; rebuilt from the events of earlier leaders
     expectations.py     what TaskExecutors should have of it   reattachment.py    they are asked
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
-    network_buffers.py  buffers that a job can use
     memory_history.py   the memory of its TaskManagers over time
     job_summary.py      counters for people: progress and outcome
     job_details.py      everything that people ask of the job

@@ -14,7 +14,7 @@
     too_large_text(configuration, machine_bytes, count)              what is told where the machine has less
     room_bytes(machine_bytes, held_bytes)      the memory whose half is the default: less where a script holds much
 
-The pool of network buffers is sized from the job and works with less, so the minimum of its budget gives way before
+The pool of network buffers works with less than it may have, so the minimum of its budget gives way before
 anything else does. An absolute size of the pages wins over the fraction and may be small: every operator runs with six
 pages, and pages get smaller with it (``page_size``). A user that sets a small one wants a small process, so Arrow gets
 as much and not less than 48 MiB and 16 MiB a slot; it is what it says in every job, and the base no more than a
@@ -82,9 +82,8 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     arrow_bytes: int
     #: bytes of a page and of a network buffer
     page_bytes: int
-    #: number of network buffers allocated at the start, and the largest number for a job
-    network_segments_min: int
-    network_segments_max: int
+    #: number of network buffers; their memory is mapped when it is needed
+    network_segments: int
     #: origin of ``managed_bytes``: its key and value
     managed_source: str
 
@@ -231,7 +230,6 @@ def _divided(configuration: Configuration, slots: int, process: int) -> ProcessM
     rest = process - base
     managed, source = _managed(configuration, rest)
     page = min(_segment_size(configuration), page_size_for(managed, slots))
-    network_min = configuration.get(NETWORK_MIN)
     network = _network(configuration, rest, managed)
     arrow = (rest - managed - network) // 2
     if is_set:
@@ -246,8 +244,7 @@ def _divided(configuration: Configuration, slots: int, process: int) -> ProcessM
         spare_bytes=0 if is_set else workers,
         arrow_bytes=arrow,
         page_bytes=page,
-        network_segments_min=max(1, min(network_min, network) // page),
-        network_segments_max=max(1, network // page),
+        network_segments=max(1, network // page),
         managed_source=source,
     )
 

@@ -42,8 +42,8 @@ class ClusterResources(TaskResources, Protocol):
         """The sizes into which the memory of the process is divided."""
         ...
 
-    def prepare(self, segment_count: int) -> None:
-        """Make ready for jobs that need so many network buffers; no task runs."""
+    def prepare(self) -> None:
+        """Make ready for jobs after a rest; no task runs."""
         ...
 
     def close(self) -> None:

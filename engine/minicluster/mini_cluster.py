@@ -66,7 +66,6 @@ from engine.gateways.messages import (
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId, ResourceId
 from engine.jobmaster.job_master_settings import job_master_settings, job_turn
-from engine.jobmaster.network_buffers import network_segments
 from engine.minicluster.cluster_components import ClusterComponents, ClusterResources, ClusterSettings
 from engine.minicluster.cluster_loop import cluster_loop, place_of, run_loop
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
@@ -309,7 +308,7 @@ class MiniCluster:
             async with self._job_ended:
                 await self._job_ended.wait_for(lambda: self._may_begin(own))
                 self._check_failed()
-                components = await self._prepare(job_graph, parallelism)
+                components = await self._prepare(parallelism)
                 self._slots_of[submission] = parallelism
                 return components
         finally:
@@ -328,7 +327,7 @@ class MiniCluster:
         running_max: int = self._configuration.get(RUNNING_JOBS_MAX)
         return 0 < running_max <= len(self._slots_of)
 
-    async def _prepare(self, job_graph: JobGraph, parallelism: int) -> ClusterComponents:
+    async def _prepare(self, parallelism: int) -> ClusterComponents:
         slots: int = self._configuration.get(SLOTS)
         if self._slots_follow_job:
             slots = max(slots, parallelism)
@@ -336,7 +335,7 @@ class MiniCluster:
             self._components = await self._started(slots)
         task_executor = self._components.task_executor
         if not self._slots_of and task_executor.slot_table.is_idle:
-            self._components.resources.prepare(network_segments(job_graph))
+            self._components.resources.prepare()
             if slots != task_executor.slot_table.slot_count:
                 await task_executor.resize(slots)
         return self._components

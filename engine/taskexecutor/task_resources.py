@@ -30,7 +30,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import pyarrow as pa
 
 from engine.clock import Clock
@@ -112,12 +111,11 @@ class ProcessResources:
             spill_directories(configuration), limit_bytes=configuration.get(FOLDER_LIMIT), memory_manager=memory_manager
         )
         partition_manager = ResultPartitionManager()
-        segments, plane = self.sizes.network_segments_min, None
+        plane = None
         if data_plane is not None:
             # One process alone has none, and needs no sockets and no TLS.
             from engine.transport.data_plane import DataPlane
 
-            segments = self.sizes.network_segments_max  # memory is mapped when it is needed
             plane = DataPlane(partition_manager, data_plane)
         self._helpers = TaskThreads()
         self._services = TaskServices(
@@ -126,7 +124,7 @@ class ProcessResources:
             memory_manager=memory_manager,
             io_manager=io_manager,
             partition_folders=PartitionFolders(io_manager.folders, io_manager.ensure_folders, io_manager.limits),
-            network_pool=NetworkBufferPool(segments, self.sizes.page_bytes),
+            network_pool=NetworkBufferPool(self.sizes.network_segments, self.sizes.page_bytes),
             partition_manager=partition_manager,
             output_flusher=OutputFlusher(),
             function_runner=FunctionRunner(
@@ -157,22 +155,13 @@ class ProcessResources:
         """The services of a task that starts now."""
         return self._services
 
-    def prepare(self, segment_count: int) -> None:
-        """Make ready for jobs after a rest: other clusters of this process give back what they only keep warm.
-
-        The network pool becomes at least that large, within its maximum. Only while no task runs.
-        """
+    def prepare(self) -> None:
+        """Make ready for jobs after a rest: other clusters of this process give back what they only keep warm."""
         with _managers_lock:
             found = [manager for manager, pid in _managers.items() if pid == os.getpid()]
         others = [manager for manager in found if manager is not self._services.memory_manager]
         for manager in others:
             manager.give_back_free()
-        wanted = min(segment_count, self.sizes.network_segments_max)
-        current = self._services.network_pool
-        if wanted > current.segment_count:
-            current.close()
-            pool = NetworkBufferPool(wanted, self.sizes.page_bytes)
-            self._services = msgspec.structs.replace(self._services, network_pool=pool)
 
     def create_invokable(self, descriptor: TaskDeploymentDescriptor) -> Invokable:
         """Make the BatchTask of an attempt."""

@@ -164,8 +164,7 @@ def test_a_script_that_holds_much_of_the_machine_leaves_the_process_three_quarte
 def test_pages_and_network_buffers_follow_from_managed_memory_and_slots() -> None:
     sizes = process_memory({"taskmanager.memory.process.size": "1216m"})
     assert sizes.page_bytes == 32768
-    assert sizes.network_segments_min * sizes.page_bytes == 4 * MIB
-    assert sizes.network_segments_max * sizes.page_bytes == 64 * MIB
+    assert sizes.network_segments * sizes.page_bytes == 64 * MIB
     small = {"taskmanager.memory.managed.size": "16mb"}
     assert process_memory(small, 14).page_bytes == 16384
     assert process_memory({"taskmanager.memory.managed.size": "1mb"}, 4).page_bytes == 4096
@@ -175,7 +174,7 @@ def test_pages_and_network_buffers_follow_from_managed_memory_and_slots() -> Non
 def test_a_network_share_that_does_not_fit_gives_way() -> None:
     sizes = process_memory({"taskmanager.memory.process.size": "32mb", "taskmanager.memory.managed.size": "23mb"})
     assert sizes.network_bytes == (24 - 23) * MIB // 2
-    assert sizes.network_segments_min == sizes.network_segments_max == MIB // 2 // sizes.page_bytes
+    assert sizes.network_segments == MIB // 2 // sizes.page_bytes
 
 
 def test_a_page_that_is_no_power_of_two_is_refused_by_its_key() -> None:

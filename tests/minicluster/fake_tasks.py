@@ -80,7 +80,7 @@ class FakeResources:
         self.descriptors: list[TaskDeploymentDescriptor] = []
         self.released: list[ResultPartitionId] = []
         self.ended_jobs: list[JobId] = []
-        self.segments = 0
+        self.is_prepared = False
         self.is_closed = False
 
     def __call__(self, resource_id: ResourceId, slot_count: int) -> FakeResources:
@@ -102,8 +102,8 @@ class FakeResources:
     def release_attempts(self, job_id: JobId, attempts: Iterable[ExecutionAttemptId]) -> None:
         self.ended_jobs.append(job_id)
 
-    def prepare(self, segment_count: int) -> None:
-        self.segments = max(self.segments, segment_count)
+    def prepare(self) -> None:
+        self.is_prepared = True
 
     def close(self) -> None:
         self.is_closed = True

@@ -18,6 +18,7 @@ Held by: tests/window/test_grouped_rows.py
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -100,10 +101,11 @@ class GroupedRows:
         self._run_count += len(batch.bounds) - 1
         self.row_count += batch.row_count
 
-    def taken(self) -> list[pa.RecordBatch]:
-        """Return the rows batch by batch; none are held any more."""
-        batches, self._batches, self._run_count, self.row_count = self._batches, [], 0, 0
-        return [batch.rows() for batch in batches]
+    def taken(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows batch by batch; none are held any more, and of what is taken only the last batch."""
+        batches, self._batches, self._run_count, self.row_count = self._batches[::-1], [], 0, 0
+        while batches:
+            yield batches.pop().rows()
 
     def column(self, index: int) -> pa.ChunkedArray:
         """Return a column that is no key, counted from the first of these."""
@@ -123,4 +125,4 @@ class GroupedRows:
 
     def in_order(self, runs: Runs) -> tuple[pa.RecordBatch, pa.Array, pa.Array]:
         """Return (rows, order, bounds); none are held any more."""
-        return pa.concat_batches(self.taken()), *order_of_runs(runs.order, runs.bounds, runs.starts)
+        return pa.concat_batches(list(self.taken())), *order_of_runs(runs.order, runs.bounds, runs.starts)

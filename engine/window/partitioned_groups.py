@@ -179,7 +179,9 @@ class PartitionedGroups:
             self._sorting = _Sorting(self)
         else:
             self._begin_level(0)
-        for rows in (*self._grouped.taken(), *self._small.rest()):
+        for rows in self._grouped.taken():
+            self._part(rows)
+        for rows in self._small.rest():
             self._part(rows)
         if self._is_in_order and self._sorting is None:
             self._input.begin_router()

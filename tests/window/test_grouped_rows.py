@@ -55,10 +55,10 @@ def test_runs_are_the_rows_of_their_groups_as_they_came(groups):
 def test_rows_come_back_with_their_keys():
     batches = [batch(9, 300), batch(2, 30, 300)]
     rows = held([batches[0].slice(10), batches[1]])
-    back = rows.taken()
+    back = list(rows.taken())
     assert [each.schema for each in back] == [SCHEMA] * 2
     assert groups_of(back) == groups_of([batches[0].slice(10), batches[1]])
-    assert rows.taken() == [] and rows.row_count == 0
+    assert list(rows.taken()) == [] and rows.row_count == 0
 
 
 def test_runs_are_long_while_groups_are_few():

@@ -65,21 +65,23 @@ class SmallBatches:
 
     def add(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Take a batch; return those that are large enough, which are the caller's alone."""
-        size_bytes = batch_bytes(batch)
-        if self._held and not batch.schema.equals(self._held[0].schema):  # one as codes of a dictionary, one plain
+        rows, size_bytes = batch.num_rows, batch_bytes(batch)
+        held = self._held
+        if held and not batch.schema.equals(held[0].schema):  # one as codes of a dictionary, one plain
             return [*self.rest(), *self.add(batch)]
-        if self._is_enough(batch.num_rows, size_bytes):
-            ready = [*self.rest(), batch]
+        if rows >= self._rows_min or size_bytes >= self._bytes_min:
+            ready = [*self.rest(), batch] if held else [batch]
         else:
-            self._held.append(batch)
-            self._rows += batch.num_rows
+            held.append(batch)
+            self._rows += rows
             self._size_bytes += size_bytes
-            if not self._is_enough(self._rows, self._size_bytes):
-                if len(self._held) == HELD_MAX:
-                    self._held = [pa.concat_batches(self._held)]
+            if self._rows < self._rows_min and self._size_bytes < self._bytes_min:
+                if len(held) == HELD_MAX:
+                    self._held = [pa.concat_batches(held)]
                 return []
             ready = self.rest()
-        self._rows_min = min(2 * max(self._rows_min, ready[-1].num_rows), self._rows_enough)
+        if self._rows_min < self._rows_enough:
+            self._rows_min = min(2 * max(self._rows_min, ready[-1].num_rows), self._rows_enough)
         return ready
 
     def shrink(self) -> None:
@@ -90,6 +92,3 @@ class SmallBatches:
         """Return the held rows as one batch, and hold none afterwards."""
         held, self._held, self._rows, self._size_bytes = self._held, [], 0, 0
         return held if len(held) < 2 else [pa.concat_batches(held)]
-
-    def _is_enough(self, rows: int, size_bytes: int) -> bool:
-        return rows >= self._rows_min or size_bytes >= self._bytes_min

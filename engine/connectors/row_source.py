@@ -75,7 +75,13 @@ def filled_dicts(rows: Iterable[Any], schema: pa.Schema | None) -> list[Any]:
 def columns_to_table(columns: Any, schema: pa.Schema | None) -> pa.Table:
     """Return columns by name as a table. Raises: SchemaError."""
     try:
-        return pa.table(dict(columns), schema=schema)
+        types = {} if schema is None else {field.name: field.type for field in schema}
+        # lists of simple values are read without a look whether they are of pandas, which imports it
+        arrays = {
+            name: array_of(values, types.get(name)) if isinstance(values, list | tuple) else values
+            for name, values in dict(columns).items()
+        }
+        return pa.table(arrays, schema=schema)
     except (*_CONVERSION_ERRORS, KeyError) as error:
         raise SchemaError(
             f"from_dict: {str(error).strip(chr(39))}; pass columns of one length by name, such as {{'a': [1, 2]}}"

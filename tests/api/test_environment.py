@@ -1,5 +1,6 @@
 """Environments: settings, sources, sinks that wait, jobs, results."""
 
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from engine.column_expressions.expressions import col, count
 from engine.config.command_line import CommandLine, install_command_line
 from engine.connectors.arrow_files import MAPPED_BYTES_MIN
 from engine.connectors.arrow_writer import ArrowWriter
-from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, ResourceError
+from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, ResourceError, SchemaError
 from engine.graph.plan import Source
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -273,3 +274,21 @@ def test_an_environment_shows_where_it_runs_and_what_waits(tmp_path):
         assert repr(environment) == "<Environment local, 2 outputs to be written by execute()>"
         environment.execute()
         assert repr(environment) == "<Environment local>"
+
+
+def test_columns_of_lists_are_taken_without_loading_pandas(tmp_path):
+    program = (
+        "import sys; from engine import Environment\n"
+        "data = Environment().from_dict({'n': [1, None], 's': ('a', 'b'), 'x': [0.5, None]})\n"
+        "print(data.schema.types, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[DataType(int64), DataType(string), DataType(double)] False\n"
+
+
+def test_columns_of_a_dict_have_the_types_of_a_schema(env):
+    schema = pa.schema([("n", pa.int16()), ("t", pa.timestamp("us"))])
+    assert env.from_dict({"n": [1, None], "t": [None, None]}, schema).schema == schema
+    for columns in ({"n": ["a"], "t": [None]}, {"n": [1]}, {"n": [1, 2], "t": [None]}):
+        with pytest.raises(SchemaError, match="from_dict: "):
+            env.from_dict(columns, schema)

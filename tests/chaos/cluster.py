@@ -80,9 +80,10 @@ class Job:
 
 
 def is_gone(pid):
-    """Whether a process has ended, collected by its parent or not."""
+    """Whether a process has ended, collected by its parent or not; as long as a thread is left it holds its ports."""
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        process = psutil.Process(pid)
+        return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
     except psutil.NoSuchProcess:
         return True
 

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import hashlib
 import json
+import threading
 
 import msgspec
 import pytest
@@ -281,6 +282,37 @@ def test_a_job_that_cannot_be_read_can_be_cancelled(world):
             await second.gateway.ask(CancelJob(graph.job_id))
             assert (await second.end(graph)).status == "CANCELED"
             await until(lambda: left(world) == [])
+
+    run(body())
+
+
+def test_a_job_that_can_be_read_while_it_is_being_cancelled_does_not_run(world):
+    async def body():
+        graph, is_readable, is_taken = job_graph([1]), threading.Event(), threading.Event()
+        world.leader().put(graph)
+        second = Leading(world, slots=())
+        load, take_over, end_unread = second.jobs.load, second.jobs.take_over, second.jobs.end_unread
+
+        def load_late(job_id):
+            if not is_readable.is_set():
+                raise OSError(errno.EIO, "it cannot be read yet")
+            return load(job_id)
+
+        def taken_over(stored):
+            take_over(stored)
+            is_taken.set()
+
+        def end_late(job_id):
+            is_readable.set()
+            assert is_taken.wait(WAIT_S)
+            return end_unread(job_id)
+
+        second.jobs.load, second.jobs.take_over, second.jobs.end_unread = load_late, taken_over, end_late
+        async with second:
+            await second.gateway.ask(CancelJob(graph.job_id))
+            assert (await second.end(graph)).status == "CANCELED"
+            await until(lambda: left(world) == [])
+            assert second.made == [] and second.faults == []
 
     run(body())
 

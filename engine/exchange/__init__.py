@@ -22,6 +22,7 @@
     partition_file              data file with checksummed blocks, index file
     read_ahead                  ReadAhead, DiskReaders: files read for other processes, by threads of their own
     partition_folders           where those files go
+    side_partition              SidePartition: a few batches for any number of readers, beside the rows
     sorted_partition  sorted_runs_writer  range_view
                                 BLOCKING in order: the sorted runs of a producer, read by ranges of keys
     partition_manager           ResultPartitionManager: attempt ─► data set ─► partition

@@ -3,7 +3,7 @@
     register(partition) ─► create_view(partition_id, subpartition, listener, channel) ─► release(partition_id)
                                                                         or release_partitions_produced_by(attempt)
 
-    attempt ─► { data set ─► ResultPartition }         two levels: an attempt leaves as a whole
+    attempt ─► { data set ─► HeldPartition }           two levels: an attempt leaves as a whole
 
 A request names the attempt, so a consumer of an older attempt's data is refused (PartitionNotFoundError), never served
 the new one's. A consumer that asked too early can leave a callback (``notify_registered``) and asks again when told.
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from engine.closing import close_all
 from engine.errors import IllegalTransitionError, PartitionNotFoundError
 from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.result_partition import ResultPartition
+from engine.exchange.result_partition import HeldPartition
 from engine.exchange.subpartition_view import SubpartitionView
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResultPartitionId
@@ -38,10 +38,10 @@ class ResultPartitionManager:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # guarded by: self._lock
-        self._partitions: dict[ExecutionAttemptId, dict[IntermediateDataSetId, ResultPartition]] = {}
+        self._partitions: dict[ExecutionAttemptId, dict[IntermediateDataSetId, HeldPartition]] = {}
         self._waiting: dict[ResultPartitionId, list[Callable[[], None]]] = {}
 
-    def register(self, partition: ResultPartition) -> None:
+    def register(self, partition: HeldPartition) -> None:
         """Take a partition in and tell the consumers that wait for it.
 
         Raises:
@@ -76,7 +76,7 @@ class ResultPartitionManager:
             raise PartitionNotFoundError(f"result partition {partition_id} is not registered here")
         return partition.create_view(subpartition_index, listener, channel, disk, part)
 
-    def find(self, partition_id: ResultPartitionId) -> ResultPartition | None:
+    def find(self, partition_id: ResultPartitionId) -> HeldPartition | None:
         """Return the partition of that id, or None."""
         # Without the lock, which all channels of all gates would wait for: two looks into dictionaries.
         row = self._partitions.get(partition_id.producer)

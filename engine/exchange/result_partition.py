@@ -4,11 +4,13 @@
     create_view(index, listener, channel) ─► view.poll()* ─► view.consumed() ─► view.release()        consumers
     release() | fail(error) | cancel()                                                               any thread
 
-    ResultPartition              life cycle, counters, views
-      ├─ PagePartition           written in pages of rows, from a pool of buffers
-      │    ├─ PipelinedPartition   a queue for each subpartition, read once and released by its last consumer
-      │    └─ BlockingPartition    kept in memory or in one file, readable after finish, any number of times
-      └─ SortedPartition         kept as sorted runs, read by ranges of keys
+    HeldPartition                  life cycle, views
+      ├─ ResultPartition           counters
+      │    ├─ PagePartition          written in pages of rows, from a pool of buffers
+      │    │    ├─ PipelinedPartition   a queue for each subpartition, read once and released by its last consumer
+      │    │    └─ BlockingPartition    kept in memory or in one file, readable after finish, any number of times
+      │    └─ SortedPartition        kept as sorted runs, read by ranges of keys
+      └─ SidePartition             a few batches for any number of readers
 
 Invariants
     a partition holds no buffer itself: its subpartitions do; all draw on one pool;
@@ -36,15 +38,10 @@ if TYPE_CHECKING:
     from engine.ids import ResultPartitionId
 
 
-class ResultPartition(Protocol):
-    """One result partition in the process of its producer."""
+class HeldPartition(Protocol):
+    """A partition that a process holds for readers: its life, and views of it."""
 
-    #: identity, type, number of subpartitions
-    descriptor: ResultPartitionDescriptor
     life: PartitionLife
-    #: number of rows, from its writer
-    rows: int
-    total_bytes: int
 
     @property
     def id(self) -> ResultPartitionId:
@@ -52,55 +49,9 @@ class ResultPartition(Protocol):
         return self.life.id
 
     @property
-    def subpartition_count(self) -> int:
-        """Number of subpartitions, fixed."""
-        return self.descriptor.subpartition_count
-
-    @property
     def state(self) -> PartitionState:
         """The state of the partition."""
         return self.life.state
-
-    @property
-    def subpartition_bytes(self) -> bytes:
-        """Bytes of each stored subpartition, packed; nothing where they are not stored apart."""
-        return b""
-
-    @property
-    def spilled_bytes(self) -> int:
-        """Bytes that the task spilled in here; what it keeps for consumers is its result, ``file_bytes``."""
-        return 0
-
-    @property
-    def file_bytes(self) -> int:
-        """Bytes of the file that keeps the result, 0 while it is in memory."""
-        return 0
-
-    @property
-    def blocked_ns(self) -> int:
-        """Nanoseconds that the producer has waited for buffers or for consumers of batches."""
-        return 0
-
-    @property
-    def buffers_peak(self) -> int:
-        """Most buffers that were out at a time."""
-        return 0
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the producer waits for a buffer; read by any thread."""
-        return False
-
-    def full_subpartitions(self) -> list[int]:
-        """Return the subpartitions with elements that their consumers have not taken yet."""
-        return []
-
-    def check_producing(self) -> None:
-        """Raise what keeps the producer from writing: cancelled, released, failed or finished."""
-        self.life.check_producing()
-
-    def finish(self) -> None:
-        """End production."""
 
     def fail(self, error: BaseException) -> None:
         """Drop the data; every consumer gets ProducerFailedError with this cause. No effect after finish or release."""
@@ -143,6 +94,62 @@ class ResultPartition(Protocol):
                 sorted result has no subpartitions.
             IndexError: there is no such subpartition or part.
         """
+
+
+class ResultPartition(HeldPartition, Protocol):
+    """One result partition in the process of its producer."""
+
+    #: identity, type, number of subpartitions
+    descriptor: ResultPartitionDescriptor
+    #: number of rows, from its writer
+    rows: int
+    total_bytes: int
+
+    @property
+    def subpartition_count(self) -> int:
+        """Number of subpartitions, fixed."""
+        return self.descriptor.subpartition_count
+
+    @property
+    def subpartition_bytes(self) -> bytes:
+        """Bytes of each stored subpartition, packed; nothing where they are not stored apart."""
+        return b""
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that the task spilled in here; what it keeps for consumers is its result, ``file_bytes``."""
+        return 0
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of the file that keeps the result, 0 while it is in memory."""
+        return 0
+
+    @property
+    def blocked_ns(self) -> int:
+        """Nanoseconds that the producer has waited for buffers or for consumers of batches."""
+        return 0
+
+    @property
+    def buffers_peak(self) -> int:
+        """Most buffers that were out at a time."""
+        return 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the producer waits for a buffer; read by any thread."""
+        return False
+
+    def full_subpartitions(self) -> list[int]:
+        """Return the subpartitions with elements that their consumers have not taken yet."""
+        return []
+
+    def check_producing(self) -> None:
+        """Raise what keeps the producer from writing: cancelled, released, failed or finished."""
+        self.life.check_producing()
+
+    def finish(self) -> None:
+        """End production."""
 
 
 class PagePartition(ResultPartition, Protocol):

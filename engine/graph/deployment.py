@@ -113,8 +113,10 @@ class ResultPartitionDescriptor(Exact, frozen=True):
     subpartition_count: int
     consumer_parallelism: int
     schema: PlanSchema
-    #: filters for its source that its consumers make, which all run in the producer's process
+    #: filters for its source that its consumers make
     filters: tuple[RuntimeFilter, ...] = ()
+    #: filters of the consumers that run in other processes; the others offer theirs in this one
+    filter_places: tuple[ProducerPlace, ...] = ()
 
 
 class Staging(msgspec.Struct, frozen=True):

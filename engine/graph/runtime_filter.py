@@ -17,6 +17,10 @@ from __future__ import annotations
 
 from engine.graph.exact import Exact
 from engine.graph.sort_key import SortKey
+from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResultPartitionId
+
+#: number of the output of a join that its filters are, beside its results
+_FILTERS_OUTPUT = 1 << 20
 
 
 class RuntimeFilter(Exact, frozen=True):
@@ -44,3 +48,8 @@ class TopThreshold(Exact, frozen=True):
     count: int
     #: True if rows with equal keys are equal to the top-n, which takes the first ones
     is_only_key: bool
+
+
+def filters_made_by(attempt: ExecutionAttemptId) -> ResultPartitionId:
+    """Return the id of the partition that an attempt of a join has its filters in, for readers in other processes."""
+    return ResultPartitionId(IntermediateDataSetId(attempt.vertex, _FILTERS_OUTPUT), attempt)

@@ -34,7 +34,7 @@ from engine.graph.deployment import (
 )
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import HashJoinOperator, SinkOperator
-from engine.graph.runtime_filter import RuntimeFilter
+from engine.graph.runtime_filter import RuntimeFilter, filters_made_by
 from engine.graph.ship_strategy import SORTED_RUNS
 from engine.ids import ResourceId
 from engine.jobmaster.execution_vertex import ExecutionVertex, IntermediateResultPartition, SubtaskInput
@@ -46,6 +46,8 @@ from engine.memory.page_budget import SlotWeights, operator_pages
 #: results whose places are kept, and TaskExecutors for which they are as these see them
 _RESULTS_MAX: Final = 16
 _SEEN_MAX: Final = 8
+#: consumers in other processes beyond which their filters are not worth reading, by each producer
+FILTER_PLACES_MAX: Final = 64
 
 
 def build_descriptor(
@@ -82,18 +84,7 @@ def build_descriptor(
         chain=job_vertex.chain,
         splits=vertex.splits,
         gates=tuple(_gate(edges, job_graph, slot, places) for edges in vertex.inputs),
-        partitions=tuple(
-            ResultPartitionDescriptor(
-                id=partition.id,
-                result_type=partition.data_set.result_type,
-                partitioner=partition.data_set.partitioner,
-                subpartition_count=partition.subpartition_count,
-                consumer_parallelism=job_graph.vertex(partition.data_set.consumer).parallelism,
-                schema=partition.data_set.partitioner.travelling(job_vertex.chain[-1].output_schema),
-                filters=_filters_of_consumers(vertex, partition, slot),
-            )
-            for partition in vertex.partitions
-        ),
+        partitions=tuple(_result(vertex, partition, job_graph, slot) for partition in vertex.partitions),
         sinks=tuple(
             SinkStaging(step.operator.sink_index, place.path, place.target)
             for step in job_vertex.chain
@@ -195,27 +186,48 @@ class _Places:
         return self._seen[resource_id]
 
 
+def _result(
+    vertex: ExecutionVertex, partition: IntermediateResultPartition, job_graph: JobGraph, slot: AllocatedSlot
+) -> ResultPartitionDescriptor:
+    data_set = partition.data_set
+    filters, filter_places = _filters_of_consumers(vertex, partition, slot)
+    return ResultPartitionDescriptor(
+        id=partition.id,
+        result_type=data_set.result_type,
+        partitioner=data_set.partitioner,
+        subpartition_count=partition.subpartition_count,
+        consumer_parallelism=job_graph.vertex(data_set.consumer).parallelism,
+        schema=data_set.partitioner.travelling(vertex.job_vertex.chain[-1].output_schema),
+        filters=filters,
+        filter_places=filter_places,
+    )
+
+
 def _filters_of_consumers(
     vertex: ExecutionVertex, partition: IntermediateResultPartition, slot: AllocatedSlot
-) -> tuple[RuntimeFilter, ...]:
+) -> tuple[tuple[RuntimeFilter, ...], tuple[ProducerPlace, ...]]:
     """Return the run-time filters that all consumers of a result have for the source of its rows; () where they cannot.
 
-    They run while it is produced, in the process that produces it, and what they do not probe with is not read.
+    They run while it is produced, and what they do not probe with is not read. Those in other processes have a place.
     """
     source, producer = vertex.job_vertex.source, vertex.job_vertex.chain[0].operator
     is_pipelined = partition.data_set.result_type.is_pipelined
     asked = producer.passes if source is None and isinstance(producer, HashJoinOperator) else ()
     asked = asked if source is None else source.filters
     if not asked or not is_pipelined or len(vertex.partitions) != 1:
-        return ()
-    heads = []
+        return (), ()
+    heads, places = [], []
     for edge in partition.consumers:
         head, place = edge.consumer.job_vertex.chain[0].operator, edge.consumer.current.slot
-        is_here = place is not None and place.resource_id == slot.resource_id
-        if not is_here or not isinstance(head, HashJoinOperator) or edge.job_edge.input_index == head.first_input:
-            return ()
+        if place is None or not isinstance(head, HashJoinOperator) or edge.job_edge.input_index == head.first_input:
+            return (), ()
         heads.append(head)
-    return tuple(each for each in asked if heads and each in (*heads[0].filters, *heads[0].passes))
+        if place.resource_id != slot.resource_id:
+            made = filters_made_by(edge.consumer.current.attempt)
+            places.append(ProducerPlace(made, PartitionLocation.REMOTE, place.data_address))
+    if len(places) > FILTER_PLACES_MAX:
+        return (), ()
+    return tuple(each for each in asked if heads and each in (*heads[0].filters, *heads[0].passes)), tuple(places)
 
 
 def _gate(edges: SubtaskInput, job_graph: JobGraph, slot: AllocatedSlot, places: ProducerPlaces) -> InputGateDescriptor:

@@ -29,6 +29,7 @@ from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.spill_router import SpillRouter
 from engine.operators.awaited_filters import filters_of_consumers
 from engine.operators.chained_source import ChainedSource
+from engine.operators.filter_exchange import batches_of, told_filters
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from engine.exchange.side_partition import SidePartition
     from engine.graph.deployment import InputChannelDescriptor
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.iomanager.spill_space import SpillSpace
@@ -79,8 +81,9 @@ class HashJoinDriver:
         self._filters: RuntimeFilters | None = None
         #: filters of joins behind this one, for its producers
         self._passed: RuntimeFilters | None = None
-        #: producers that have them
+        #: producers of this process that have them, and what those of others read; None: there are none
         self._offered: list[InputChannelDescriptor] = []
+        self._told: SidePartition | None = None
 
     @property
     def rows_in(self) -> int:
@@ -102,6 +105,8 @@ class HashJoinDriver:
         if self._build.is_broadcast and task.parallelism > 1 and not (emits.matched_build or emits.unmatched_build):
             key = (task.job_id, task.attempt.vertex, task.attempt.attempt_number)
             self._member = context.services.shared_builds.enter(key)
+        if isinstance(self._probe, TaskInput) and (self._operator.filters or self._operator.passes):
+            self._told = told_filters(context, self._probe.channels)
         if self._member is None or self._member.is_builder:
             self._join = self._own_join()
 
@@ -134,6 +139,8 @@ class HashJoinDriver:
             self._offered = [channel for channel in self._probe.channels if has_some and not is_remote(channel)]
             for channel in self._offered:
                 board.offer(channel.partition, channel.subpartition_index, filters)
+            if self._told is not None:
+                self._told.complete(batches_of(filters))
         elif filters is not None and isinstance(self._probe, ChainedSource):
             self._probe.filter_by(filters, wanted)
 
@@ -165,6 +172,8 @@ class HashJoinDriver:
             member.leave()
         for channel in self._offered:
             self._context.services.filter_registry.withdraw(channel.partition, channel.subpartition_index)
+        if self._told is not None:
+            self._context.services.partition_manager.release(self._told.id)
         for filters in (self._filters, self._passed):
             if filters is not None:
                 filters.close()
@@ -210,7 +219,8 @@ class HashJoinDriver:
         join.finish_build()
         operator = self._operator
         if operator.filters and not self._spec.emission(build_is_left=operator.build_left).unmatched_probe:
-            self._filters = make_filters(join, operator.filters)
+            sharers = 1 if self._told is None else self._context.descriptor.parallelism
+            self._filters = make_filters(join, operator.filters, sharers)
 
     def _build_shared(self, member: Member) -> HashJoin:
         owner = self._join

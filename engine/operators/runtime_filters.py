@@ -31,6 +31,8 @@ KEY_BYTES_MAX: Final = 32 << 20
 FILTER_BYTES_MAX: Final = 8 << 20
 #: limit of an exact filter, relative to the memory for batches: a job may have several
 EXACT_PART: Final = 1 / 24
+#: limit of what a task reads of filters of all consumers of its rows, where these are in several processes
+SENT_BYTES_MAX: Final = 16 << 20
 
 
 #: number of a join in the plan, and index of its key
@@ -58,8 +60,11 @@ class RuntimeFilters:
         self._reserved.close()
 
 
-def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilters | None:
-    """Return filters of keys of a join whose build side is complete; None: there are none."""
+def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter], sharers: int = 1) -> RuntimeFilters | None:
+    """Return filters of keys of a join whose build side is complete; None: there are none.
+
+    sharers: number of subtasks of the join whose filters are read by a task in another process; 1: none is.
+    """
     from engine.join.build_keys import build_keys
 
     rows = join.build_rows
@@ -67,15 +72,15 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilt
     values = build_keys(join, [key for _, key in places], KEYS_MAX, KEY_BYTES_MAX) if places else None
     if values is None:
         return None
-    bytes_max = _bytes_max()
-    return _reserved({place: key_filter(arrays, *bytes_max) for place, arrays in zip(places, values, strict=True)})
+    bytes_max = _bytes_max(sharers)
+    return reserved({place: key_filter(arrays, *bytes_max) for place, arrays in zip(places, values, strict=True)})
 
 
 def together(parts: Sequence[RuntimeFilters]) -> RuntimeFilters | None:
     """Return filters of all parts of a build side, to be closed; None: there are none."""
     places = set.intersection(*(set(part.filters) for part in parts))
     bytes_max = _bytes_max()
-    return _reserved({place: merged([part.filters[place] for part in parts], *bytes_max) for place in places})
+    return reserved({place: merged([part.filters[place] for part in parts], *bytes_max) for place in places})
 
 
 def beside(own: RuntimeFilters | None, passed: RuntimeFilters | None) -> RuntimeFilters | None:
@@ -85,8 +90,8 @@ def beside(own: RuntimeFilters | None, passed: RuntimeFilters | None) -> Runtime
     return RuntimeFilters({**own.filters, **passed.filters})
 
 
-def _reserved(filters: Mapping[_Place, KeyFilter | None]) -> RuntimeFilters | None:
-    """Return the filters that there are, with their memory; None where there is none."""
+def reserved(filters: Mapping[_Place, KeyFilter | None]) -> RuntimeFilters | None:
+    """Return the filters that there are, with their memory; None where there is none, or no filter."""
     made = RuntimeFilters({place: found for place, found in filters.items() if found is not None})
     if made.filters and made.reserve():
         return made
@@ -94,6 +99,7 @@ def _reserved(filters: Mapping[_Place, KeyFilter | None]) -> RuntimeFilters | No
     return None
 
 
-def _bytes_max() -> tuple[int, int]:
+def _bytes_max(sharers: int = 1) -> tuple[int, int]:
     """Return the limits of a filter, and of an exact one, in bytes."""
-    return FILTER_BYTES_MAX, int(process_budget.limit(Kind.ARROW) * EXACT_PART)
+    most = FILTER_BYTES_MAX if sharers == 1 else min(FILTER_BYTES_MAX, SENT_BYTES_MAX // sharers)
+    return most, min(most, int(process_budget.limit(Kind.ARROW) * EXACT_PART))

@@ -8,12 +8,13 @@ import pytest
 from engine.clock import ManualClock
 from engine.graph.deployment import PartitionLocation
 from engine.graph.operator_descriptor import HashJoinOperator, PythonOperator, SourceOperator
-from engine.graph.runtime_filter import RuntimeFilter
+from engine.graph.runtime_filter import RuntimeFilter, filters_made_by
 from engine.graph.said_operators import JoinType
 from engine.graph.ship_strategy import ResultPartitionType
 from engine.graph.source_spec import TextSource
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import AllocationId, ResourceId
+from engine.jobmaster import deployment
 from engine.jobmaster.deployment import ProducerPlaces, build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
@@ -264,14 +265,13 @@ def filtering_graph(filters, build_left=False, result_type=None):
     ("places", "build_left", "result_type", "is_awaited"),
     [
         ((HERE, HERE), False, None, True),
-        ((HERE, THERE), False, None, False),
+        ((HERE, THERE), False, None, True),
         ((HERE, HERE), True, None, False),
+        ((HERE, THERE), True, None, False),
         ((HERE, HERE), False, ResultPartitionType.BLOCKING, False),
     ],
 )
-def test_a_source_awaits_filters_of_joins_in_its_process_that_probe_with_its_rows(
-    places, build_left, result_type, is_awaited
-):
+def test_a_source_awaits_filters_of_joins_that_probe_with_its_rows(places, build_left, result_type, is_awaited):
     filters = (RuntimeFilter(3, "join", 0, "k"), RuntimeFilter(4, "another join", 0, "k"))
     graph = filtering_graph(filters, build_left, result_type)
     producer = graph.vertices[0].subtasks[0]
@@ -280,6 +280,21 @@ def test_a_source_awaits_filters_of_joins_in_its_process_that_probe_with_its_row
             subtask.current.slot = slot(place)
     (described,) = build_descriptor(producer, graph.job_graph, [producer], {}).partitions
     assert described.filters == (filters[:1] if is_awaited else ())
+    elsewhere = [each for each in graph.vertices[1].subtasks if each.current.slot.resource_id != HERE]
+    assert [(place.partition, place.address) for place in described.filter_places] == [
+        (filters_made_by(each.current.attempt), each.current.slot.data_address) for each in elsewhere if is_awaited
+    ]
+
+
+def test_filters_of_too_many_consumers_elsewhere_are_not_read(monkeypatch):
+    monkeypatch.setattr(deployment, "FILTER_PLACES_MAX", 0)
+    graph = filtering_graph((RuntimeFilter(3, "join", 0, "k"),))
+    producer = graph.vertices[0].subtasks[0]
+    for vertex in graph.vertices:
+        for subtask, place in zip(vertex.subtasks, (HERE, THERE), strict=True):
+            subtask.current.slot = slot(place)
+    (described,) = build_descriptor(producer, graph.job_graph, [producer], {}).partitions
+    assert (described.filters, described.filter_places) == ((), ())
 
 
 @pytest.mark.parametrize("has_functions", [False, True])

@@ -1,0 +1,6 @@
+import pyarrow as pa
+
+from engine.records.key_filter import KeyFilter
+
+def batch_of_filter(known: KeyFilter) -> pa.RecordBatch: ...
+def filter_of_batch(batch: pa.RecordBatch) -> KeyFilter: ...

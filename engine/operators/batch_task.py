@@ -167,7 +167,7 @@ class BatchTask:
         """Return the counters of the attempt so far; from any thread."""
         self._context.count_resources()
         driver = self._driver
-        sources = [counts() for counts in tuple(self._context.sources)]
+        sources = [counts() for counts in tuple(self._context.sources.values())]
         rows_out, bytes_out = self._given()
         idle_ns = sum(task_input.idle_ns for task_input in tuple(self._inputs.values()))
         blocked_ns = sum(partition.blocked_ns for partition in self._partitions)

@@ -157,7 +157,7 @@ class SourceDriver:
         if operator.top is not None and is_filtering(self._reader):
             self._top = TopTest(operator.top.key, operator.top.count, is_only_key=operator.top.is_only_key)
             self._reader.keep_first(self._top)
-        context.sources.append(self.counts)
+        context.sources[self._descriptor.node_id] = self.counts
 
     def _taken(self, splits: Sequence[SourceSplit], threads: int) -> Sequence[SourceSplit]:
         """Return the splits as they are taken, by this subtask's threads: joined, where none needs to be by itself."""
@@ -248,6 +248,9 @@ class SourceDriver:
             self._scan.close()
         else:
             close_all([reader.close for reader in self._readers])
+        if self._readers:  # no circle through the task: what it leaves goes at once
+            counts = self.counts()
+            self._context.sources[counts.node_id] = lambda: counts
 
 
 class InputDriver:

@@ -121,8 +121,8 @@ class TaskContext:
         #: whole bytes spilled and most pages held, of operators already closed
         self.spilled_bytes = 0
         self.pages_peak = 0
-        #: counts of the sources that the task reads
-        self.sources: list[Callable[[], SourceCounts]] = []
+        #: counts of the sources that the task reads, by node
+        self.sources: dict[int, Callable[[], SourceCounts]] = {}
         #: times of other threads that work for the task
         self.helpers: list[ProcessorTime] = []
         #: time that the source has waited for filters of joins

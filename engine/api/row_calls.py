@@ -146,9 +146,10 @@ class RowCalls(RelationalCalls):
                 cast[name] = col(name).cast(data_type) if strict else col(name).try_cast(data_type)
         return self.with_columns(**cast) if cast else self
 
-    def fill_null(self, values: Any) -> Self:
+    def fill_null(self, values: Any, columns: Any = None) -> Self:
         """Return the rows with values in place of nulls: by name of the column, or one for all columns of its kind.
 
+        ``columns`` are those that one value goes to, each of which has to hold it; without it, all that can hold it.
         A value may be an expression. One value for all goes to the columns that can hold it. A constant gets the type
         of its column; one that does not fit, such as 0.5 for integers, is an error: cast the column first.
 
@@ -157,6 +158,10 @@ class RowCalls(RelationalCalls):
         """
         from engine.column_expressions.expressions import col
 
+        if columns is not None:
+            if isinstance(values, Mapping):
+                raise SchemaError("fill_null: values by name say their columns, so there is no columns= beside them")
+            values = dict.fromkeys(self._names(columns, "fill_null"), values)
         if not isinstance(values, Mapping):
             values = {name: values for name in self.schema.names if self._can_hold(name, values)}
             if not values:
@@ -331,12 +336,13 @@ class RowCalls(RelationalCalls):
         self,
         on: Any,
         values: Any,
-        index: Any,
-        agg: PivotAggregate | Callable[[Any], Aggregate],
+        index: Any = None,
+        agg: PivotAggregate | Callable[[Any], Aggregate] | None = None,
         columns: Sequence[Any] | None = None,
     ) -> Self:
         """Return a row for each ``index`` and a column for each value of ``on``: the aggregate of its ``values``.
 
+        ``index`` are the columns of each line; without it, all columns that are neither ``on`` nor ``values``.
         ``agg`` is the name of an aggregate (sum, count, min, max, avg, first, median ...) or a function that gives one,
         such as ``sum_``. Columns are called after the values; with several ``values`` columns, after both:
         ``jan_price``. Where there is no row it is null, a count too. ``columns`` says which values, in which order;
@@ -347,7 +353,13 @@ class RowCalls(RelationalCalls):
         [{'shop': 1, 'mon': 5, 'tue': 6}, {'shop': 2, 'mon': 7, 'tue': None}]
         """
         (key,) = self._names(column_name(on, "pivot on"), "pivot on")
-        cells, lines = self._names(values, "pivot"), self._names(index, "pivot index")
+        cells = self._names(values, "pivot")
+        others = [name for name in self.schema.names if name != key and name not in cells]
+        lines = others if index is None else self._names(index, "pivot index")
+        if agg is None:
+            raise SchemaError(
+                "pivot: say what becomes of several values of one cell: agg='sum', agg='first' or another"
+            )
         if not cells or not lines or key in lines:
             raise SchemaError(
                 "pivot: name the column whose values become columns, the values, and another column as index"

@@ -158,10 +158,12 @@ _ROWS = object()
 def count(argument: Any = _ROWS, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
     """Return the number of rows, or of values of an expression (or column name) that are not null; int64.
 
+    ``count("*")`` counts rows, too.
+
     >>> groups(x=["a", "b", None, "a"]).agg(rows=count(), values=count("x"), kinds=count("x", distinct=True))
     [Row(rows=4, values=3, kinds=2)]
     """
-    if argument is _ROWS:
+    if argument is _ROWS or (isinstance(argument, str) and argument == "*"):
         if distinct:
             raise SchemaError("count(distinct=True): different values of what? count('column', distinct=True)")
         return aggregated("count_all", filter=filter)

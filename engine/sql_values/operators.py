@@ -202,6 +202,8 @@ def calculated(sign: str, left: Expr, right: Expr, type_of: TypeOf) -> Expr:
         return left % right if sign == "%" else left // right
     if sign == "/":
         return _cut_quotient(left, right) if pa.types.is_integer(one) and pa.types.is_integer(other) else left / right
+    if pa.types.is_duration(one) and sign in ("//", "%"):
+        return left // right if sign == "//" else left % right
     if sign == "//":
         return (
             _cut_quotient(left, right)

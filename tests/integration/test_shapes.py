@@ -73,6 +73,26 @@ def test_a_pivot_by_dates_and_bools_names_columns_as_python_writes_them(data):
     assert known.pivot("yes", "v", "a", "sum").columns == ["a", "true"]
 
 
+def test_a_pivot_without_an_index_has_a_line_for_all_other_columns(data):
+    small = data.select("a", "b", "v")
+    assert as_rows(small.pivot("b", "v", agg="sum").to_arrow()) == as_rows(small.pivot("b", "v", "a", "sum").to_arrow())
+
+
+def test_one_value_for_nulls_goes_to_the_columns_that_are_named():
+    with Environment() as env:
+        known = env.from_arrow(pa.table({"x": [1, None], "y": [None, 2], "t": ["a", None]}))
+        assert known.fill_null(0, "x").to_dicts() == [{"x": 1, "y": None, "t": "a"}, {"x": 0, "y": 2, "t": None}]
+        assert known.fill_null(0, ["x", "y"]).select("y").to_dicts() == [{"y": 0}, {"y": 2}]
+        with pytest.raises(SchemaError, match="t"):
+            known.fill_null(0, ["x", "t"])
+        with pytest.raises(SchemaError, match="values by name say their columns"):
+            known.fill_null({"x": 0}, "x")
+
+
+def test_a_star_counts_rows(data):
+    assert data.agg(n=count("*")).collect() == data.agg(n=count()).collect()
+
+
 def test_mistakes_in_a_pivot_are_said(data):
     with pytest.raises(PlanError, match="more than 1,000 different values"):
         data.with_columns(n=row_number().over()).limit(1001).union(
@@ -81,6 +101,7 @@ def test_mistakes_in_a_pivot_are_said(data):
     for use, said in (
         (lambda: data.pivot("b", "v", "b", "sum"), "another column as index"),
         (lambda: data.pivot("b", "v", "a", "median_of"), "choose one of sum, count"),
+        (lambda: data.pivot("b", "v", "a"), "agg='sum'"),
         (lambda: data.pivot("b", "v", "a", "sum", columns=["one"]), "'one' is no int64"),
         (lambda: data.pivot("b", "v", "a", "sum", columns=[1, 1]), "two columns '1'"),
         (lambda: data.pivot("b", "v", "a", 5), "the name of an aggregate"),

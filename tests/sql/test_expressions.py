@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from engine import DataError, Environment, NotYetSupportedError
+from engine import DataError, Environment, NotYetSupportedError, SchemaError
 from tests.sql.batches import columns_of, differences, in_batches
 from tests.sql.conftest import Answers, rows_of
 
@@ -294,3 +294,12 @@ def test_decimals_of_more_than_38_digits_are_reckoned_with(environment: Environm
     found = environment.sql("SELECT w + 1 AS a, w * w AS b, round(w, 1) AS c FROM m").to_arrow()
     assert found.to_pylist()[0] == {"a": Decimal("2.5"), "b": Decimal("2.25"), "c": Decimal("1.5")}
     assert found.schema.types == [pa.decimal256(51, 5), pa.decimal256(76, 10), pa.decimal256(47, 1)]
+
+
+def test_quotients_of_durations_are_those_of_the_api(environment: Environment) -> None:
+    environment.register("m", environment.from_dict({"d": [timedelta(seconds=5), None, timedelta(seconds=-5)]}))
+    data = environment.sql("SELECT d // 2 AS x, d / 2 AS y FROM m").to_dicts()
+    half = [timedelta(seconds=2.5), None, timedelta(seconds=-2.5)]
+    assert data == [{"x": each, "y": each} for each in half]
+    with pytest.raises(SchemaError, match=r"d % 2: d is duration.*only numbers can be divided"):
+        environment.sql("SELECT d % 2 FROM m")

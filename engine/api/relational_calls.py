@@ -71,6 +71,19 @@ def _one_condition(conditions: Sequence[Any]) -> Expr:
     return found if isinstance(found, Expr) else Expr(ColumnRef(found))
 
 
+def _keys_and_flags(given: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the keys of a sort, and the values of descending and nulls_last behind them."""
+    count = next((place for place, each in enumerate(given) if _is_flag(each)), len(given))
+    keys, flags = given[:count], given[count:]
+    if not keys or len(flags) > 2 or not all(map(_is_flag, flags)):
+        raise SchemaError("sort: name the keys, then True or False for descending and for nulls_last, or lists of them")
+    return keys, flags
+
+
+def _is_flag(given: Any) -> bool:
+    return isinstance(given, bool) or (isinstance(given, list) and given != [] and all(map(_is_flag, given)))
+
+
 def _given_keys(keys: Any, schema: pa.Schema) -> list[Any] | None:
     """Return keys of a join with selectors replaced by the columns of their side; None where there are none."""
     return None if keys is None else columns_given([keys], schema)
@@ -220,20 +233,22 @@ class RelationalCalls(Calls):
 
     def sort(
         self,
-        *by: Any,
+        by: Any,
+        *more: Any,
         descending: bool | list[bool] = False,
         nulls_last: bool | list[bool] = False,
         maintain_order: bool = False,
     ) -> Self:
         """Return the rows in total order of one or several keys, names of columns or expressions, or a list of them.
 
-        ``descending`` is one value for all keys or one for each; ``nulls_last`` does not depend on it. NaN is the
-        largest number. Rows with equal keys keep the order of files; behind a join, a group or an exchange they have
-        any, but where a limit takes some of them. ``maintain_order``: they keep the order in which ``collect()`` gives
-        the rows of this data set.
+        ``descending`` is one value for all keys or one for each; ``nulls_last`` does not depend on it. Both may stand
+        behind the keys: ``sort("x", True)``. NaN is the largest number. Rows with equal keys keep the order of files;
+        behind a join, a group or an exchange they have any, but where a limit takes some of them. ``maintain_order``:
+        they keep the order in which ``collect()`` gives the rows of this data set.
         """
-        if any(isinstance(key, bool) for key in flattened(by)):
-            raise SchemaError("sort: True or False is no column; write descending=True")
+        by, flags = _keys_and_flags((by, *more))
+        if flags:
+            descending, nulls_last = flags[0], flags[1] if len(flags) > 1 else nulls_last
         if maintain_order:
             from engine.column_expressions.row_functions import row_place
             from engine.column_expressions.windows import flags_of_keys

@@ -95,10 +95,24 @@ def test_groups_pass_through_where_that_pays(files):
     assert rows(result) == expected(files, "SELECT few, value, count(*) FROM FILES GROUP BY ALL")
 
 
-def test_codes_that_the_dictionary_does_not_have_are_told_with_the_file(environment, files, monkeypatch):
+def test_codes_that_the_dictionary_does_not_have_are_told_with_the_file(environment, tmp_path):
+    path = tmp_path / "damaged.parquet"
+    pq.write_table(pa.table({"few": ["a", "b"] + ["c"] * 998}), path, compression="none", use_dictionary=True)
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    content = bytearray(path.read_bytes())
+    content[chunk.dictionary_page_offset + chunk.total_compressed_size - 1] = 3  # of the run of 998 rows
+    path.write_bytes(content)
+    data = environment.read_parquet(str(path))
+    for asked in (data.group_by("few").agg(n=count()), data, data.filter(col("few") == "c"), data.agg(m=max_("few"))):
+        with pytest.raises(DataError, match=r"damaged.parquet, row group 0: column 'few': .* is damaged"):
+            asked.to_arrow()
+
+
+def test_codes_that_streams_bring_are_checked(environment, files, monkeypatch):
     def damaged(array):
         raise pa.ArrowInvalid("9 numbers of texts in a dictionary of 4 go beyond it")
 
     monkeypatch.setattr(source_types, "check_codes", damaged)
+    data = environment.read_parquet(str(files / "0.parquet")).group_by("few").agg(longest=max_("hundred"))
     with pytest.raises(DataError, match=r"0.parquet, row groups .* go beyond it"):
-        environment.read_parquet(str(files / "0.parquet")).group_by("few").agg(n=count()).to_arrow()
+        data.to_arrow()

@@ -182,3 +182,10 @@ def test_the_first_rows_of_each_group(data, rows):
 def test_keys_of_grouping_sets_may_be_expressions(data, rows):
     made = data.group_by((col("v") % 2).alias("odd")).rollup().agg(n=count())
     assert as_rows(made.to_arrow()) == as_rows(answer("SELECT v % 2, count(*) FROM t GROUP BY ROLLUP (v % 2)", rows))
+
+
+def test_flags_of_a_sort_stand_behind_its_keys_or_have_names(data):
+    whole = data.sort(["a", "v"], descending=[True, False], nulls_last=True).select("a", "v").collect()
+    assert data.sort("a", "v", [True, False], True).select("a", "v").collect() == whole
+    assert data.sort(["a", "v"], [True, False], nulls_last=True).select("a", "v").collect() == whole
+    assert data.sort("v", True).select("v").collect() == data.sort(by="v", descending=True).select("v").collect()

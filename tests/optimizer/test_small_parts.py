@@ -206,7 +206,7 @@ def test_parts_are_larger_where_threads_read_what_would_be_sent(threads_read, ro
     assert parallelisms(builder, with_slots_of(8 << 30))[0] == subtasks
 
 
-@pytest.mark.parametrize(("rows", "subtasks"), [(30_000_000, 1), (45_000_000, 4)])
+@pytest.mark.parametrize(("rows", "subtasks"), [(20_000_000, 1), (45_000_000, 4)])
 def test_what_arrives_at_an_operator_is_less_than_threads_read(threads_read, rows, subtasks):
     builder = Builder()
     facts = builder.source(KEYED, rows=rows, columns={"k": ColumnStatistics(distinct_count=5e6)})

@@ -29,8 +29,9 @@ Where less travels (``SENT_SHARE``), parts are larger (``THREADED_FACTOR``) if t
 (``scan_planning``): what is left to one subtask is what would have to be sent. At scale factor 1 of TPC-H, processor
 time and seconds on the clock of all 22 queries: 4.4 and 2.6 in one subtask, 4.5 and 3.1 divided from 96 MB on. Only
 sources have threads, filters and projections included: of what arrives at other operators little more than usual is
-small (``OPERATOR_FACTOR``). 30 million rows of two columns, grouped and joined with 7.5 million, took 1.41 and 0.99 s in
-one subtask, 1.38 and 0.73 in two; Q18 at scale factor 5 1.07 and 0.58, 1.04 and 0.55; Q21 1.00 and 0.55, 1.09 and 0.58.
+small (``OPERATOR_FACTOR``). 30 million rows of two columns, grouped and joined with 7.5 million, took 1.41 and 0.99 s
+in one subtask, 1.38 and 0.73 in two; Q18 at scale factor 5 1.07 and 0.58, 1.04 and 0.55; Q21 1.00 and 0.55, 1.09 and
+0.58.
 
 A source that is only scanned, filters and projections included, for a part that is not small has as many subtasks as
 that part where it holds more than ``SCAN_BYTES``: they would all wait for the one, and its rows go from task to task
@@ -49,6 +50,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from engine.formats.registry import format_of
 from engine.graph.plan import (
@@ -78,13 +80,13 @@ SMALL_BYTES = 384e6
 #: number of subtasks for which SMALL_BYTES was measured; with more of them parallelism gains more
 _MEASURED_SUBTASKS = 2
 #: factor on the limit in a plan where at least SHUFFLED_SHARE of the bytes read would travel
-SHUFFLED_FACTOR = 8
+SHUFFLED_FACTOR: Final = 8.0
 SHUFFLED_SHARE = 3 / 4
 #: factor on the limit in a plan where at least SENT_SHARE of the bytes read would travel, whose sources have threads
-THREADED_FACTOR = 4
+THREADED_FACTOR: Final = 4.0
 SENT_SHARE = 1 / 100
 #: largest factor on what arrives at an operator in such a plan, and on what it makes
-OPERATOR_FACTOR = 1.2
+OPERATOR_FACTOR: Final = 1.2
 #: bytes that one subtask reads in hardly any time, while several wait for it
 SCAN_BYTES = 48e6
 #: sides of a join that several subtasks may read in parts while each has all rows of the other side

@@ -139,7 +139,7 @@ def test_a_byte_that_was_changed_within_a_large_file_is_told_as_damage(path):
     whole = path.read_bytes()
     for place in range(10, len(whole) // 2, 487):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-        with pytest.raises(BackupError, match="damaged|or was changed"):
+        with pytest.raises(BackupError, match=r"damaged|or was changed"):
             read_backup(path, KEY)
 
 

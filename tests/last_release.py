@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 RELEASES = ROOT / "build" / "releases"
 #: number of commits between this one and the one that stands for the last release
 _BACK = 50
-#: what decides how modules are made of their sources
+#: files that decide how modules are made of their sources
 _BUILD_FILES = ("setup.py", "pyproject.toml")
 
 

@@ -84,9 +84,11 @@ class KeptJobs:
         key = (asked.digest, sink_format, parallelism)
         with self._lock:
             kept = self._jobs.get(key)
-            if kept is None or kept.stamps != stamps:
-                # A thread that still plans the former files keeps its job in a place that is not found any more.
-                kept = self._jobs[key] = KeptJob(self, stamps)
+            if kept is not None and kept.stamps == stamps:
+                self._jobs.move_to_end(key)
+                return kept
+            # A thread that still plans the former files keeps its job in a place that is not found any more.
+            kept = self._jobs[key] = KeptJob(self, stamps)
             self._jobs.move_to_end(key)
             self.count()
             return kept

@@ -52,7 +52,7 @@ LIMITS = {
 USER = "ada"
 #: within half of which servers of the quorum, of which there are two, must answer each other on a busy machine
 SESSION_S = 8
-#: in which each query ends, also where other work on this machine leaves nothing to it for minutes
+#: seconds in which each query ends, also where other work on this machine leaves nothing to it for minutes
 QUERY_S = 800
 #: queries of TPC-DS, by name; QUERIES=3,42 takes some
 NAMES = [f"tpcds-{name}" for name in os.environ.get("QUERIES", ",".join(tpcds.QUERIES)).split(",")]

@@ -30,7 +30,7 @@ from tests.dispatcher.stored import World, end_of
 from tests.dispatcher.test_cluster_components import EPOCH, Cluster
 from tests.jobmaster.job_graphs import job_graph
 
-#: for what comes soon; other work on this machine may leave nothing to a test for a minute
+#: limit in seconds for what comes soon: other work on this machine may leave nothing to a test for a minute
 WAIT_S = 120
 
 

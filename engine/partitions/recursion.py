@@ -104,6 +104,7 @@ class WaitingPart(msgspec.Struct, frozen=True):
         close_all(each.delete for each in self.rows)
 
 
+T = TypeVar("T")
 P = TypeVar("P", bound=Part)
 P_contra = TypeVar("P_contra", bound=Part, contravariant=True)
 
@@ -191,9 +192,9 @@ class Recursion(Generic[P]):
         close_all(part.delete for part in (*waiting, *self._taken))
 
 
-def _in_threads(threads: Threads, consumer: Consumer[P], parts: Sequence[P]) -> Iterator[pa.RecordBatch]:
-    """Yield the results of parts, each of which a thread has made, in the order of the parts."""
-    left, made = list(range(len(parts)))[::-1], dict[int, list["pa.RecordBatch"]]()
+def made_in_threads(threads: Threads, make: Callable[[int], T], count: int) -> Iterator[T]:
+    """Yield the result of each number below a count, in order; threads make all of them first."""
+    left, made = list(range(count))[::-1], dict[int, T]()
 
     def work() -> None:
         while left:
@@ -201,13 +202,23 @@ def _in_threads(threads: Threads, consumer: Consumer[P], parts: Sequence[P]) -> 
                 number = left.pop()
             except IndexError:
                 return
-            found = consumer.in_memory(parts[number])
-            assert found is not None, "it is small"
-            made[number] = list(found)
+            made[number] = make(number)
 
     threads.run(work)
-    for number in range(len(parts)):
-        yield from made.pop(number)
+    for number in range(count):
+        yield made.pop(number)
+
+
+def _in_threads(threads: Threads, consumer: Consumer[P], parts: Sequence[P]) -> Iterator[pa.RecordBatch]:
+    """Yield the results of parts, each of which a thread has made, in the order of the parts."""
+
+    def results_of(number: int) -> list[pa.RecordBatch]:
+        found = consumer.in_memory(parts[number])
+        assert found is not None, "it is small"
+        return list(found)
+
+    for results in made_in_threads(threads, results_of, len(parts)):
+        yield from results
 
 
 def parts_of_files(files: Sequence[Sequence[SpillFile]], level: int, kept_bytes: int = 0) -> list[WaitingPart]:

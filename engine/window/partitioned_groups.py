@@ -47,7 +47,14 @@ from engine.graph.sort_key import SortKey
 from engine.iomanager.spill_file import SpillFile
 from engine.partitions.parted_input import PartedInput
 from engine.partitions.partition_files import PARTITION_PAGES_MIN, partitions_of_memory
-from engine.partitions.recursion import PARTS_A_THREAD, Recursion, Threads, WaitingPart, parts_of_files
+from engine.partitions.recursion import (
+    PARTS_A_THREAD,
+    Recursion,
+    Threads,
+    WaitingPart,
+    made_in_threads,
+    parts_of_files,
+)
 from engine.partitions.row_partitions import KeptRows
 from engine.partitions.spilled_rows import SpilledRows
 from engine.records.arrow_functions import pc
@@ -343,22 +350,14 @@ def _quantiles_of_runs(values: pa.ChunkedArray, runs: Runs, share: float, thread
     count = len(runs.bounds) - 1
     step = count if threads is None else -(-count // (PARTS_A_THREAD * threads.count))
     starts = range(0, count, step)
-    left, found = list(starts), dict[int, pa.Array]()
 
-    def work() -> None:
-        while left:
-            try:
-                start = left.pop()
-            except IndexError:
-                return
-            bounds = runs.bounds.slice(start, min(step, count - start) + 1)
-            found[start] = quantiles(values, runs.order, bounds, share, runs.starts)
+    def found(number: int) -> pa.Array:
+        bounds = runs.bounds.slice(starts[number], min(step, count - starts[number]) + 1)
+        return quantiles(values, runs.order, bounds, share, runs.starts)
 
     if threads is None or len(starts) == 1:
-        work()
-    else:
-        threads.run(work)
-    return pa.concat_arrays([found[start] for start in starts])
+        return pa.concat_arrays([found(number) for number in range(len(starts))])
+    return pa.concat_arrays(list(made_in_threads(threads, found, len(starts))))
 
 
 def _of_eight_bytes(values: pa.Array) -> pa.Array:

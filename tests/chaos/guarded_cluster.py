@@ -149,9 +149,14 @@ class GuardedCluster(ChaosCluster):
         """Return when that was, on the clock of ``boot_time_s``."""
         return boot_time_s() - (time.time() - (self.markers / point).stat().st_mtime)
 
+    @property
+    def leader_port(self):
+        """Port of the JobManager that leads."""
+        return int(self.leaders.now.address.rpartition(":")[2])
+
     def leader_process(self):
         """Return the process that leads."""
-        return self.process_at(int(self.leaders.now.address.rpartition(":")[2]))
+        return self.process_at(self.leader_port)
 
     def process_at(self, port):
         """Return the JobManager that listens at a port, or None."""

@@ -64,7 +64,7 @@ class RollingCluster(GuardedCluster):
 
     def roll_job_managers(self, build):
         """Replace the JobManager that stands by, then the one that leads."""
-        leading = int(self.leaders.now.address.rpartition(":")[2])
+        leading = self.leader_port
         for port in sorted(self.ports, key=lambda port: port == leading):
             epoch, process = self.leaders.now.epoch, self.process_at(port)
             os.kill(process.pid, signal.SIGTERM)  # as ``jobmanager.sh stop`` does on a machine of its own
@@ -85,10 +85,18 @@ class RollingCluster(GuardedCluster):
         found = self.wait_until(lambda: self.get("/taskmanagers")["taskmanagers"], "TaskManagers")
         return {each["id"]: each for each in found}
 
+    def of_job_manager(self, port, path):
+        """Return what one JobManager tells of its own process, whether it leads or not."""
+        with urllib.request.urlopen(f"http://localhost:{port}/jobmanager/{path}", timeout=20) as answer:
+            return json.load(answer)
+
     def version_at(self, port):
         """Return the version of a JobManager."""
-        with urllib.request.urlopen(f"http://localhost:{port}/jobmanager/environment", timeout=20) as answer:
-            return json.load(answer)["version"]
+        return self.of_job_manager(port, "environment")["version"]
+
+    def refused(self):
+        """Return the callers that the leader has refused: a TaskManager asks no other JobManager."""
+        return self.of_job_manager(self.leader_port, "refusals")["refused"]
 
     def attempts_of(self, job_id):
         """Return, of each subtask, the number of its last attempt and the TaskManager that ran it."""

@@ -27,7 +27,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memchr, memcmp, memcpy
 
 from engine.csv.number_text cimport NUMBER_TEXT_MAX, put_double, put_unsigned
-from engine.csv.text_copy cimport COPY_SLACK, copy_unquoted
+from engine.csv.text_copy cimport COPY_SLACK, copy_unquoted, put_quoted
 
 cpdef enum FieldKind:
     TEXT = 0
@@ -55,48 +55,12 @@ cdef struct Style:
 cdef struct FieldColumn:
     int32_t kind                 # FieldKind
     int32_t quoting              # Quoting
+    bint is_plain                # in the usual style: quotes where they must be, a point, nulls without a text
     int64_t offset               # logical index of row 0
     const uint8_t* validity      # NULL: no nulls
     const int32_t* offsets       # of text
     const uint8_t* data          # text, or numbers
     const uint8_t* data_end
-
-
-cdef inline uint8_t* put_quoted(uint8_t* out, const uint8_t* text, int64_t size) noexcept nogil:
-    cdef int64_t position
-    out[0] = 34
-    out += 1
-    for position in range(size):
-        if text[position] == 34:
-            out[0] = 34
-            out += 1
-        out[0] = text[position]
-        out += 1
-    out[0] = 34
-    return out + 1
-
-
-cdef inline uint8_t* put_text(uint8_t* out, const FieldColumn* column, int64_t index,
-                              const Style* style) noexcept nogil:
-    cdef const uint8_t* text = column.data + column.offsets[index]
-    cdef int64_t size = column.offsets[index + 1] - column.offsets[index]
-    if column.quoting == NEVER:
-        memcpy(out, text, size)
-        return out + size
-    if (size and column.quoting == MINIMAL and copy_unquoted(out, text, size, column.data_end, style.delimiter)
-            and (size != style.null_size or memcmp(text, style.null_text, size) != 0)):
-        return out + size
-    return put_quoted(out, text, size)
-
-
-cdef inline uint8_t* put_decimal(uint8_t* out, double value, uint8_t decimal) noexcept nogil:
-    cdef uint8_t* end = put_double(out, value)
-    cdef uint8_t* point
-    if end != NULL and decimal != 46:
-        point = <uint8_t*>memchr(out, 46, end - out)
-        if point != NULL:
-            point[0] = decimal
-    return end
 
 
 cdef inline uint8_t* put_signed(uint8_t* out, int64_t value) noexcept nogil:
@@ -107,13 +71,10 @@ cdef inline uint8_t* put_signed(uint8_t* out, int64_t value) noexcept nogil:
 
 
 # The end of what was written, or NULL: a double of the column needs more than digits and a point.
-cdef inline uint8_t* put_field(uint8_t* out, const FieldColumn* column, int64_t index,
-                               const Style* style) noexcept nogil:
+cdef inline uint8_t* put_number(uint8_t* out, const FieldColumn* column, int64_t index) noexcept nogil:
     cdef int32_t kind = column.kind
-    if kind == TEXT:
-        return put_text(out, column, index, style)
     if kind == DOUBLE:
-        return put_decimal(out, (<const double*>column.data)[index], style.decimal)
+        return put_double(out, (<const double*>column.data)[index])
     if kind == INT32:
         return put_signed(out, (<const int32_t*>column.data)[index])
     if kind == INT64:
@@ -131,31 +92,70 @@ cdef inline uint8_t* put_field(uint8_t* out, const FieldColumn* column, int64_t 
     return put_unsigned(out, column.data[index])
 
 
+# A text of the usual style. A null is copied as a text without bytes: whether one comes next is as good as random.
+cdef inline uint8_t* put_text(uint8_t* out, const FieldColumn* column, int64_t index, bint is_value,
+                              uint8_t delimiter) noexcept nogil:
+    cdef const uint8_t* text = column.data + column.offsets[index]
+    cdef int64_t size = (column.offsets[index + 1] - column.offsets[index]) * <int64_t>is_value
+    if copy_unquoted(out, text, size, column.data_end, delimiter) and not ((size == 0) & is_value):
+        return out + size
+    return put_quoted(out, text, size, column.data_end)
+
+
+cdef uint8_t* put_styled_text(uint8_t* out, const FieldColumn* column, int64_t index,
+                              const Style* style) noexcept nogil:
+    cdef const uint8_t* text = column.data + column.offsets[index]
+    cdef int64_t size = column.offsets[index + 1] - column.offsets[index]
+    if column.quoting == NEVER:
+        memcpy(out, text, size)
+        return out + size
+    if column.quoting == ALWAYS or (size == style.null_size and memcmp(text, style.null_text, size) == 0):
+        return put_quoted(out, text, size, column.data_end)
+    return put_text(out, column, index, True, style.delimiter)
+
+
+cdef uint8_t* put_styled_number(uint8_t* out, const FieldColumn* column, int64_t index,
+                                const Style* style) noexcept nogil:
+    cdef bint is_quoted = column.quoting == ALWAYS
+    cdef uint8_t* end
+    cdef uint8_t* point
+    out[0] = 34
+    out += is_quoted
+    end = put_number(out, column, index)
+    if end == NULL:
+        return NULL
+    point = <uint8_t*>memchr(out, 46, end - out)
+    if point != NULL:
+        point[0] = style.decimal
+    end[0] = 34
+    return end + is_quoted
+
+
 # Caller guarantees room at out. Returns the bytes written, or -1 - column for a refused double.
 cdef int64_t put_rows(uint8_t* out, const FieldColumn* columns, int64_t column_count, int64_t row_count,
                       const Style* style) noexcept nogil:
     cdef int64_t row_index, column_index, index
-    cdef bint is_quoted
+    cdef bint is_value
     cdef const FieldColumn* column
     cdef uint8_t* begin = out
     for row_index in range(row_count):
         for column_index in range(column_count):
             column = &columns[column_index]
             index = column.offset + row_index
-            if column.validity == NULL or (column.validity[index >> 3] >> (index & 7)) & 1:
-                is_quoted = column.quoting == ALWAYS and column.kind != TEXT
-                if is_quoted:
-                    out[0] = 34
-                    out += 1
-                out = put_field(out, column, index, style)
-                if out == NULL:
-                    return -1 - column_index
-                if is_quoted:
-                    out[0] = 34
-                    out += 1
-            elif style.null_size:
+            is_value = column.validity == NULL or (column.validity[index >> 3] >> (index & 7)) & 1
+            if column.is_plain and column.kind == TEXT:
+                out = put_text(out, column, index, is_value, style.delimiter)
+            elif not is_value:
                 memcpy(out, style.null_text, style.null_size)
                 out += style.null_size
+            elif column.is_plain:
+                out = put_number(out, column, index)
+            elif column.kind == TEXT:
+                out = put_styled_text(out, column, index, style)
+            else:
+                out = put_styled_number(out, column, index, style)
+            if out == NULL:
+                return -1 - column_index
             out[0] = style.delimiter
             out += 1
         (out - 1)[0] = 10
@@ -204,7 +204,7 @@ cdef class RowFormatter:
             raise ValueError(f"{len(columns)} columns, the file has {self._column_count}")
         for index in range(self._column_count):
             room += open_column(&self._columns[index], columns[index][0], columns[index][1], row_count)
-            self._columns[index].quoting = MINIMAL if quoting is None else quoting[index]
+            self._set_quoting(&self._columns[index], MINIMAL if quoting is None else quoting[index])
             room += row_count * (2 + self._style.null_size)
         self._make_room(room)
         with nogil:
@@ -213,6 +213,10 @@ cdef class RowFormatter:
             self.refused_column = -1 - size
             return None
         return PyMemoryView_FromMemory(<char*>self._room, size, PyBUF_READ)
+
+    cdef void _set_quoting(self, FieldColumn* column, int32_t quoting) noexcept:
+        column.quoting = quoting
+        column.is_plain = quoting == MINIMAL and self._style.null_size == 0 and self._style.decimal == 46
 
     cdef int _make_room(self, int64_t size_bytes) except -1:
         if size_bytes <= self._room_bytes:

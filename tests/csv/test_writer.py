@@ -57,9 +57,23 @@ def test_nulls_are_nothing_and_only_what_must_be_quoted_is(tmp_path):
     )
 
 
+@pytest.mark.parametrize("special", ['"', ",", "\n", "\r", '""'])
+def test_quotes_and_nulls_stand_at_every_place_of_a_text(tmp_path, special):
+    whole = "0123456789abcdefghijklmnopqrstuvwxyz"
+    texts = [whole[:place] + special + whole[place:size] for size in range(36) for place in range(size + 1)]
+    column = pa.array([value for text in texts for value in (text, None, whole[: len(text)], "")], pa.string())
+    for ends in (column, column.slice(0, len(column) - 1), pa.concat_arrays([column, pa.array([special])])):
+        expected = []
+        for text in ends.to_pylist():
+            is_quoted = text is not None and (text == "" or any(byte in text for byte in ',"\n\r'))
+            expected.append('"' + text.replace('"', '""') + '"' if is_quoted else text or "")
+        assert written(tmp_path, one_column(ends, pa.string())).decode() == "".join(f"{line}\n" for line in expected)
+
+
 @given(st.lists(DECIMALS | st.floats(width=64), min_size=1, max_size=50))
 @example([0.0, -0.0, 1e-4, 0.00012, 999999999.0, 1e9, 123456789.25, 0.1 + 0.2, 1e300, 5e-324])
 @example([math.nan, math.inf, -math.inf])
+@example([0.01, 0.05, 0.1, -0.99, 1.1, 1000.0, 7.005, 999999.99, 999999.994, 999999.999, 1e6, 1000000.01])
 @example([7325.57, 0.5, -12.25, 100.0, 0.000001, 999999.999999999, 123456.123456789])
 def test_doubles_have_the_text_that_arrow_gives_them(tmp_path_factory, values):
     data = written(tmp_path_factory.mktemp("csv"), one_column(values, pa.float64()))
@@ -77,7 +91,9 @@ def test_a_double_beyond_plain_decimals_changes_nothing_for_other_rows_and_colum
 @pytest.mark.parametrize("signed", [True, False])
 def test_integers_of_every_width_are_digits(tmp_path, width, signed):
     low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
-    values = [low, high, 0, 9, 10, 99, 100, None]
+    near = {10**digits + added for digits in range(20) for added in (-1, 0, 1, 10**digits)}
+    near |= {-value for value in near}
+    values = [low, high, *sorted(value for value in near if low <= value <= high), None]
     data_type = getattr(pa, f"{'' if signed else 'u'}int{width}")()
     data = written(tmp_path, one_column(values, data_type).slice(1))
     assert data.decode().splitlines() == [str(value) if value is not None else "" for value in values[1:]]

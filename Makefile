@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test manifests image durations tidy chaos chaos-sql chaos-everything kills soak torture acceptance coverage mutation asan bench quickstart wheel docs screenshots clean
+.PHONY: build debug test manifests image durations tidy chaos chaos-sql chaos-everything kills seeds soak torture acceptance coverage mutation asan bench quickstart wheel docs screenshots clean
 
 PYTHON = .venv/bin/python
 # of what setuptools says, warnings
@@ -46,6 +46,9 @@ chaos-everything: build  ## all of TPC-DS, a fault for each query, with everythi
 
 kills: build      ## kills writers of outputs and tables at any step, on a disk and on a store: N=500, SEED=n
 	KILLS=$(or $(N),500) $(if $(SEED),SEED=$(SEED)) $(PYTHON) -m pytest -q -s tests/commit/test_publication_kills.py
+
+seeds: build      ## clusters of a model over a quorum in virtual time, each by a seed: N=10000, five minutes of two processors
+	SEEDS=$(or $(N),10000) $(PYTHON) -m pytest -q -n $$(nproc) --dist load tests/cluster_model -k every_seed
 
 soak: build       ## one session of a real cluster for long, and a consumer that stands still: JOBS=200 STALL_S=300
 	CHAOS=all SOAK_JOBS=$(or $(JOBS),200) SOAK_STALL_S=$(or $(STALL_S),300) bin/run-tests -q -s tests/chaos/test_soak.py

@@ -3,6 +3,7 @@
 PYTHONHASHSEED=0 [LOG=INFO] python -m tests.cluster_model.run KIND FIRST COUNT [KIND FIRST COUNT ...]
 """
 
+import gc
 import logging
 import os
 import sys
@@ -32,6 +33,7 @@ def main(words):
         logging.disable(logging.CRITICAL)
     else:
         logging.basicConfig(level=level, stream=sys.stdout)
+    gc.freeze()  # what modules made is not gone through again and again
     runs = zip(words[::3], words[1::3], words[2::3], strict=True)
     bad = [run_seeds(kind, int(first), int(count)) for kind, first, count in runs]
     return 1 if any(bad) else 0

@@ -1,6 +1,6 @@
 """JobManagers, their Dispatchers and JobMasters over a quorum: whatever fails, no job is lost or run twice.
 
-SEEDS=10000 pytest -n 2 tests/cluster_model -k every_seed       ten to fifteen minutes of a processor
+make seeds                      10,000 of them, five minutes of two processors; N=n another number
 PYTHONHASHSEED=0 LOG=INFO python -m tests.cluster_model.run KIND SEED 1      one of them, with its log
 """
 
@@ -15,8 +15,8 @@ from tests.tidy.imports import ROOT
 
 NAMES = list(KINDS)
 #: seeds of all kinds together, and of one process
-SEEDS = int(os.environ.get("SEEDS", "350"))
-BLOCK = 100 if SEEDS > 1000 else 25
+SEEDS = int(os.environ.get("SEEDS", "1800"))
+BLOCK = 100
 #: seeds that have found something
 FOUND = {
     ("crowd", 8): "two submissions at once to a new cluster: the second one was told that it is known, and was lost",

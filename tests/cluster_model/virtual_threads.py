@@ -10,12 +10,13 @@ belongs to it by its context: what is of one that is stopped waits, what is of o
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import contextvars
 import time as real_time
 from collections import deque
 from concurrent.futures import Future
+
+from greenlet import getcurrent, greenlet
 
 from tests.jobmaster.virtual_time import VirtualLoop
 
@@ -152,8 +153,6 @@ class ModelLoop(VirtualLoop):
 
 #: loop of the model that runs
 _loop: ModelLoop | None = None
-#: carriers that have nothing to do
-_idle: list[_Carrier] = []
 
 
 def use(loop):
@@ -162,41 +161,14 @@ def use(loop):
     _loop = loop
 
 
-class _Carrier:
-    """A thread of the machine, which carries one thread of the model after the other."""
-
-    def __init__(self):
-        self.go, self.back = _thread.allocate_lock(), _thread.allocate_lock()
-        self.go.acquire()
-        self.back.acquire()
-        self.work = None
-        _thread.start_new_thread(self._carry, ())
-
-    def _carry(self):
-        while True:
-            self.go.acquire()
-            if self.work is None:
-                return
-            self.work()
-            self.back.release()
-
-    def resume(self):
-        """Give the machine away until it comes back."""
-        self.go.release()
-        self.back.acquire()
-
-    def give_back(self):
-        self.back.release()
-        self.go.acquire()
-
-
 class Thread:
     """``threading.Thread``."""
 
     def __init__(self, group=None, target=None, name=None, args=(), kwargs=None, daemon=None):
         self.name, self.daemon = name, daemon
         self._work, self._args, self._kwargs = target, args, kwargs or {}
-        self._carrier = None
+        #: its stack, of which a switch to its parent gives the machine back
+        self._stack = None
         self._has_begun = self._is_over = self._is_killed = self._is_ready = False
         self._joining = []
         self._process = None
@@ -226,16 +198,15 @@ class Thread:
         if self._is_over or not self._is_ready:
             return
         self._is_ready = False
-        carrier = self._carrier
-        if carrier is None:
-            carrier = self._carrier = _idle.pop() if _idle else _Carrier()
-            carrier.work = lambda: self._context.copy().run(self._run)
+        if self._stack is None:
+            self._stack = greenlet(lambda: self._context.copy().run(self._run))
+        self._stack.parent = getcurrent()
         before, _loop.running = _loop.running, self
-        carrier.resume()
+        loop = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        self._stack.switch()
+        asyncio._set_running_loop(loop)
         _loop.running = before
-        if self._is_over:
-            self._carrier = None
-            _idle.append(carrier)
 
     def _run(self):
         try:
@@ -252,7 +223,7 @@ class Thread:
 
     def kill(self):
         self._is_killed = True
-        if self._carrier is None:
+        if self._stack is None:
             self._is_over = True
             self._process.threads.pop(self, None)
         elif _loop.running is not self:
@@ -264,7 +235,7 @@ class Thread:
         if self._is_killed:
             raise KilledError
         timer = None if timeout_s is None else _loop.call_later(max(timeout_s, 0.0), self.ready)
-        self._carrier.give_back()
+        self._stack.parent.switch()
         if timer is not None:
             timer.cancel()
         if self._is_killed:

@@ -3,33 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
 from concurrent.futures import Executor, Future
+from heapq import heapify, heappop, heappush
 
 
-class _Jumping(selectors.DefaultSelector):
-    """Waits for nobody: the time that it was to wait has passed."""
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Waits for nothing: the time that it was to wait has passed. There is one thread, and no socket."""
 
     def __init__(self):
         super().__init__()
-        self.now_s = 0.0
-
-    def select(self, timeout=None):
-        ready = super().select(0)
-        if not ready and timeout is None:
-            raise RuntimeError("nothing will ever happen")
-        if not ready and timeout:
-            self.now_s += timeout
-        return ready
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    def __init__(self):
-        self._jumping = _Jumping()
-        super().__init__(self._jumping)
+        self._now_s = 0.0
 
     def time(self):
-        return self._jumping.now_s
+        return self._now_s
+
+    def call_at(self, when, callback, *args, context=None):
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer._scheduled = True
+        heappush(self._scheduled, (when, timer))  # compared without a call, but for two of one time
+        return timer
+
+    def call_soon(self, callback, *args, context=None):
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_soon_threadsafe(self, callback, *args, context=None):
+        return self.call_soon(callback, *args, context=context)
+
+    def _run_once(self):
+        ready, timers = self._ready, self._scheduled
+        if len(timers) > 100 and self._timer_cancelled_count > len(timers) / 2:
+            timers[:] = [each for each in timers if not each[1].cancelled()]
+            heapify(timers)
+            self._timer_cancelled_count = 0
+        while timers and timers[0][1].cancelled():
+            heappop(timers)
+            self._timer_cancelled_count -= 1
+        if not ready and not self._stopping:
+            if not timers:
+                raise RuntimeError("nothing will ever happen")
+            self._now_s = max(self._now_s, timers[0][0])
+        end_s = self._now_s + self._clock_resolution
+        while timers and timers[0][0] < end_s:
+            timer = heappop(timers)[1]
+            timer._scheduled = False
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()
 
 
 class VirtualClock:

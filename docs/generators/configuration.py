@@ -39,6 +39,7 @@ REASONS = {
     "jobstore": "Sites differ in how long they keep ended jobs.",
     "lineage": "A site either collects lineage or does not.",
     "logging": "Log collectors read JSON, people read text.",
+    "opentelemetry": "A receiver of metrics has an address of the site's, or there is none.",
     "optimizer": "Plans can be compared with those of Flink 1.x.",
     "parallelism": "The default is the number of processors; a shared machine gives a job fewer.",
     "python": "A debugger needs a function in the task's thread.",

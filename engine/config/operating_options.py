@@ -1,4 +1,4 @@
-"""Options of what operators add: users, a webhook, and what a leader does beside its jobs.
+"""Options of what operators add: users, a webhook, a receiver of metrics, and what a leader does beside its jobs.
 
 Held by: tests/rpc/test_user_tokens.py
 Held by: tests/rpc/test_webhook.py
@@ -28,6 +28,21 @@ GARBAGE_INTERVAL = _option(
     "1 h",
     "Time between two looks of the leader for stored files that no job needs any more, which it removes when they are "
     "an hour old. 0: it does not look.",
+)
+OPENTELEMETRY_ENDPOINT = _option(
+    "opentelemetry.endpoint",
+    "string",
+    None,
+    "URL of a receiver of OTLP over HTTP, such as http://collector:4318, to which each process sends its metrics. "
+    "Headers and certificates: OTEL_EXPORTER_OTLP_HEADERS and the other variables of the standard. Default: nothing is "
+    "sent.",
+)
+OPENTELEMETRY_INTERVAL = _option(
+    "opentelemetry.interval",
+    "duration",
+    "1 min",
+    "Time between two exports of metrics to opentelemetry.endpoint.",
+    minimum=1,
 )
 USERS_FILE = _option(
     "security.users-file",

@@ -27,6 +27,7 @@ PROCESS_KEYS: Final = (
     "jobmanager.supervisor.",
     "jobmanager.webhook.",
     "jobstore.",
+    "opentelemetry.",
     "security.read-token-file",
     "security.users-file",
     "slot.request.timeout",

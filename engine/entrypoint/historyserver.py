@@ -25,6 +25,7 @@ from engine.dispatcher.job_handle import TakenJob
 from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_store import JobStore
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
+from engine.entrypoint.process_watch import ProcessWatch, local_folders
 from engine.entrypoint.servers import ProcessServer, advertised_host, load_credentials, load_readers
 from engine.entrypoint.storage_places import history_folder
 from engine.errors import NotYetSupportedError
@@ -35,6 +36,7 @@ from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
 from engine.network_address import is_wildcard
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager, ResourceManagerSettings
+from engine.rest.prometheus_routes import families_here
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.health import NotReady
@@ -79,18 +81,23 @@ class HistoryServer:
             [told, *configuration.get(ALLOWED_HOSTS)],
             readers=load_readers(configuration, bind_host),
         )
+        folder = history_folder(configuration, context.places)
+        self._watch = ProcessWatch(configuration, local_folders(folder, str(context.places.log)))
         services = RestServices(
             lambda: rpc.connect(DISPATCHER_ADDRESS, _EPOCH),
             lambda: rpc.connect(RESOURCE_MANAGER_ADDRESS, _EPOCH),
             configuration,
             clock,
             LogFolder(context.log_file),
+            self._watch.meter,
         )
+        self._watch.export("historyserver", lambda: families_here(services))
         self._server.http.add_routes(route for route in rest_routes(services) if route.method == "GET")
 
     async def start(self) -> None:
         """Listen, and look for new jobs from time to time."""
         await self._server.start()
+        self._watch.start()
         self._dispatcher.spawn(self._refresh(), "refresh")
         self._server.health.why_not_ready = lambda: None
         self._context.readiness.ready(self._server.url)
@@ -108,7 +115,7 @@ class HistoryServer:
         """Stop serving."""
         self._server.health.why_not_ready = lambda: NotReady.STOPPING
         _log.info("the history server ends: %s", reason)
-        await close_all_async([self._server.stop, self._dispatcher.stop, self._resource_manager.stop])
+        await close_all_async([self._server.stop, self._watch.stop, self._dispatcher.stop, self._resource_manager.stop])
 
 
 def _no_job(job_graph: JobGraph, journal: Journal, taken: TakenJob | None, order: int) -> JobMaster:

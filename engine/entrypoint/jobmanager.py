@@ -63,6 +63,7 @@ from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rest.forwarding import forwarded
+from engine.rest.prometheus_routes import families_here
 from engine.rest.route_roles import with_roles
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
@@ -125,7 +126,7 @@ class JobManager:
         self._add_routes(with_roles(self._blobs.routes))
         shared = self._storage.folder if self._storage.is_durable else ""
         folders = local_folders(str(scratch), shared, self._storage.history, str(context.places.log))
-        self._watch = ProcessWatch(folders)
+        self._watch = ProcessWatch(context.configuration, folders)
         self._watch.meter.add(self._leader_metrics)
         services = RestServices(
             lambda: self._gateway(DISPATCHER_ADDRESS),
@@ -138,6 +139,7 @@ class JobManager:
             self._other_job_managers,
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
+        self._watch.export("jobmanager", lambda: families_here(services))
         self._webhook = load_webhook(context.configuration, self._clock)
         self._add_routes(rest_routes(services))
 

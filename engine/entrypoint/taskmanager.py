@@ -106,8 +106,10 @@ class TaskManager:
         )
         self._server.health.why_not_ready = self._why_not_ready
         folders = local_folders(str(scratch_folder()), *spill_directories(configuration), str(context.places.log))
-        self._watch = ProcessWatch(folders, self._own_files)
-        self._server.http.add_routes([process_metrics_route(f"taskmanager-{self._resource_id}", self._watch.meter)])
+        self._watch = ProcessWatch(configuration, folders, self._own_files)
+        process = f"taskmanager-{self._resource_id}"
+        self._watch.export(process)
+        self._server.http.add_routes([process_metrics_route(process, self._watch.meter)])
         #: host:port of the leading JobManager
         self._leader_address = ""
         self._is_stopping = False

@@ -32,7 +32,8 @@ class MetricsServer:
         ports: Sequence[int],
         sources: Sequence[Callable[[], Mapping[str, float]]],
     ) -> None:
-        self._watch = ProcessWatch(local_folders(*spill_directories(configuration)))
+        self._watch = ProcessWatch(configuration, local_folders(*spill_directories(configuration)))
+        self._watch.export("flight-sql")
         for source in sources:
             self._watch.meter.add(source)
         tls = tls_contexts(configuration)

@@ -21,6 +21,9 @@ from engine.insight.disk_watch import DISK_COUNTED, DISK_FREE, DISK_LIMIT, DISK_
 from engine.insight.loop_lag import LOOP_LAG
 from engine.insight.process_metrics import REFUSED
 
+#: beginning of the names of the times at which certificates end
+CERTIFICATE_ENDS = "Status.Certificate.Ends."
+
 
 class Row(NamedTuple):
     """A family of metrics."""
@@ -42,6 +45,12 @@ PROCESS_ROWS = (
     Row("drey_zookeeper_connected", "Status.ZooKeeper.Connected", "1 where the connection to ZooKeeper stands."),
     Row("drey_zookeeper_session_alive", "Status.ZooKeeper.Alive", "1 while the lease of the session runs."),
     Row("drey_zookeeper_sessions_ended", "Status.ZooKeeper.SessionsEnded", "Sessions that have ended.", True),
+    Row(
+        "drey_certificate_expiry_timestamp_seconds",
+        CERTIFICATE_ENDS,
+        "Time at which a certificate of this process ends.",
+        label="certificate",
+    ),
     Row("drey_process_resident_memory_bytes", "Status.Process.Memory.Resident", "Resident memory."),
     Row("drey_process_virtual_memory_bytes", "Status.Process.Memory.Virtual", "Virtual memory."),
     Row("drey_process_threads", "Status.Process.Threads.Count", "Threads."),

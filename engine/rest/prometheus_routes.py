@@ -62,18 +62,32 @@ def prometheus_routes(services: RestServices) -> tuple[Route, ...]:
         wanted = request.query.get("processes", "all")
         if wanted not in ("all", "own"):
             raise HttpError(400, f"processes={wanted[:20]}: choose from all, own")
-        own = _own("historyserver" if services.is_history else "jobmanager", services.meter)
-        if services.is_history:
-            return _answer([own])
-        try:
-            services.dispatcher()
-        except ResourceError:  # another JobManager leads, or none
-            return _answer([own])
-        families, others = await _gathered(services, _patience_s(request), is_alone=wanted == "own")
+        processes, families = await metrics_here(services, _patience_s(request), is_alone=wanted == "own")
         # Of a thousand processes it takes a second, in which the loop goes on.
-        return await asyncio.to_thread(_answer, [own, *others], families)
+        return await asyncio.to_thread(_answer, processes, families)
 
     return (Route("GET", METRICS_PATH, metrics, Access.OPEN_GET),)
+
+
+async def families_here(services: RestServices) -> list[Metric]:
+    """Return the families of this process where others have their own."""
+    processes, families = await metrics_here(services)
+    return [*families, *process_families(processes)]
+
+
+async def metrics_here(
+    services: RestServices, patience_s: float = _ANSWER_S, *, is_alone: bool = True
+) -> tuple[list[ProcessOf], list[Metric]]:
+    """Return this process and, where it leads, the cluster and its TaskManagers, unless it is alone."""
+    own = _own("historyserver" if services.is_history else "jobmanager", services.meter)
+    if services.is_history:
+        return [own], []
+    try:
+        services.dispatcher()
+    except ResourceError:  # another JobManager leads, or none
+        return [own], []
+    families, others = await _gathered(services, patience_s, is_alone=is_alone)
+    return [own, *others], families
 
 
 def process_metrics_route(process: str, meter: ProcessMeter) -> Route:
@@ -111,6 +125,11 @@ async def _gathered(
         *job_families(found for found in progress if found is not None),
     ]
     return families, others
+
+
+async def own_families(name: str, meter: ProcessMeter) -> Sequence[Metric]:
+    """Return the families of a process that knows only itself."""
+    return process_families([_own(name, meter)])
 
 
 def _own(name: str, meter: ProcessMeter) -> ProcessOf:

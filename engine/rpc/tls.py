@@ -20,7 +20,7 @@ import logging
 import ssl
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from engine.config.loader import Configuration, config_directory
 from engine.config.options import SSL_CA, SSL_CERTIFICATE, SSL_ENABLED, SSL_KEY
@@ -73,6 +73,38 @@ def check_own(configuration: Configuration, tls: Tls | None, host: str | None = 
     """
     if tls is None:
         return
+    try:
+        shown = _shown_certificate(tls, host)
+    except ssl.SSLCertVerificationError as error:
+        raise SecretFileError(
+            f"others refuse the certificate of this process, {configuration.get(SSL_CERTIFICATE)}: "
+            f"{error.verify_message} (authority: {configuration.get(SSL_CA)}): bin/make-certificates.sh makes the files"
+        ) from error
+    left_days = (ssl.cert_time_to_seconds(str(shown["notAfter"])) - time.time()) / 86_400
+    if host is not None and left_days < _SOON_DAYS:
+        _log.warning(
+            "the certificate %s expires in %d days, on %s: renew it, and restart this process",
+            configuration.get(SSL_CERTIFICATE),
+            left_days,
+            shown["notAfter"],
+        )
+
+
+def certificate_ends_s(configuration: Configuration) -> dict[str, float]:
+    """Return the ends of the own certificate and of the first authority, seconds since 1970; none without TLS."""
+    tls = tls_contexts(configuration)
+    if tls is None:
+        return {}
+    shown = {"own": [_shown_certificate(tls, None)], "authority": tls.client.get_ca_certs()}
+    return {
+        name: float(min(ssl.cert_time_to_seconds(str(each["notAfter"])) for each in certificates))
+        for name, certificates in shown.items()
+        if certificates
+    }
+
+
+def _shown_certificate(tls: Tls, host: str | None) -> dict[str, Any]:
+    """Return the certificate as the other side reads it; raises SSLCertVerificationError where one refuses it."""
     called, calling = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls.client.check_hostname = host is not None
     sides = (
@@ -83,22 +115,9 @@ def check_own(configuration: Configuration, tls: Tls | None, host: str | None = 
         for side in (*sides, *sides):
             with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
-    except ssl.SSLCertVerificationError as error:
-        raise SecretFileError(
-            f"others refuse the certificate of this process, {configuration.get(SSL_CERTIFICATE)}: "
-            f"{error.verify_message} (authority: {configuration.get(SSL_CA)}): bin/make-certificates.sh makes the files"
-        ) from error
     finally:
         tls.client.check_hostname = True
-    shown = sides[1].getpeercert() or {}
-    left_days = (ssl.cert_time_to_seconds(str(shown["notAfter"])) - time.time()) / 86_400
-    if host is not None and left_days < _SOON_DAYS:
-        _log.warning(
-            "the certificate %s expires in %d days, on %s: renew it, and restart this process",
-            configuration.get(SSL_CERTIFICATE),
-            left_days,
-            shown["notAfter"],
-        )
+    return sides[1].getpeercert() or {}
 
 
 def make_tls(certificate: Path, key: Path, authority: Path) -> Tls:

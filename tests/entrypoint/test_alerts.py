@@ -12,6 +12,7 @@ import urllib.request
 import pytest
 
 from engine.rpc.credentials import AUTHORIZATION, Credentials
+from engine.rpc.tls import make_tls
 from tests.entrypoint.conftest import ROOT, until
 from tests.entrypoint.monitoring import RULES, Prometheus, needs_prometheus
 from tests.entrypoint.test_mixed_versions import OTHER
@@ -25,6 +26,7 @@ SOONER = {
     "> 600": "> 1",
     "[10m]) > 10": "[10m]) > 0",
     "used_bytes) < 0.10": "used_bytes) < 1.01",
+    "< 14 * 86400": "< 1400 * 86400",
 }
 FAILS = """
 from drey import Environment
@@ -71,21 +73,30 @@ def submit(installation, tmp_path, script):
     )
 
 
-def refused(port):
+def refused(installation, port):
     credential = Credentials(b"another secret!!!").sign("DELETE", "/cluster")
     request = urllib.request.Request(
-        f"http://localhost:{port}/cluster", method="DELETE", headers={AUTHORIZATION: credential}
+        f"https://localhost:{port}/cluster", method="DELETE", headers={AUTHORIZATION: credential}
     )
+    folder = installation.conf / "tls"
+    client = make_tls(folder / "cluster.pem", folder / "cluster.key", folder / "ca.pem").client
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(request, timeout=30)
+        urllib.request.urlopen(request, timeout=30, context=client)
 
 
 @needs_prometheus
 @needs_quorum
 def test_each_alert_fires_when_what_it_is_about_happens(installation, quorum, begun, tmp_path):
     ports = free_ports(2)
+    tls = installation.conf / "tls"
+    made = installation.script("make-certificates.sh", str(tls))
+    assert made.returncode == 0, made.stderr
     installation.configure(
         **{
+            "security.ssl.enabled": "true",
+            "security.ssl.certificate": tls / "cluster.pem",
+            "security.ssl.key": tls / "cluster.key",
+            "security.ssl.ca": tls / "ca.pem",
             "high-availability.type": "ZOOKEEPER",
             "high-availability.cluster-id": "alerts",
             "high-availability.zookeeper.quorum": quorum.hosts,
@@ -103,7 +114,8 @@ def test_each_alert_fires_when_what_it_is_about_happens(installation, quorum, be
     folder.mkdir()
     rules = RULES.read_text()
     targets = {"drey": [f"localhost:{port}" for port in (installation.port, ports)]}
-    prometheus = Prometheus(folder, targets, rules)
+    files = f"ca_file: {tls}/ca.pem, cert_file: {tls}/cluster.pem, key_file: {tls}/cluster.key"
+    prometheus = Prometheus(folder, targets, rules, f"scheme: https, tls_config: {{{files}}}, ")
     fired = set()
 
     def fires(*names):
@@ -113,8 +125,8 @@ def test_each_alert_fires_when_what_it_is_about_happens(installation, quorum, be
         until(lambda: prometheus.query("sum(drey_taskmanagers) + sum(drey_leader) + sum(up)") == [4], "all that is up")
         assert prometheus.firing() == set(), "nothing is wrong yet"
         prometheus.use(sooner(rules))
-        fires("DreyDiskNearlyFull")
-        refused(installation.port)
+        fires("DreyDiskNearlyFull", "DreyCertificateEnds")
+        refused(installation, installation.port)
         begun.append(submit(installation, tmp_path, FAILS))
         fires("DreyRequestsRefused", "DreyJobFailed", "DreyAttemptsFail")
         worker = worker_pid(installation)

@@ -26,7 +26,7 @@ from engine.rpc.http_connection import ConnectionLimits
 from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
 from engine.rpc.secret_file import SecretFileError
-from engine.rpc.tls import check_own, make_tls, tls_contexts
+from engine.rpc.tls import certificate_ends_s, check_own, make_tls, tls_contexts
 from tests.blob.test_blobs import key_of
 from tests.rpc.served import SECRET, WAIT_S
 from tests.rpc.test_http_service import CODEC
@@ -280,6 +280,14 @@ def test_a_process_warns_of_a_certificate_that_ends_soon(own, caplog):
         assert [text for text in caplog.messages if "soon.pem expires in 12 days" in text] == caplog.messages
         assert len(caplog.messages) == (name == "soon")
         caplog.clear()
+
+
+def test_the_ends_of_both_certificates_are_known_for_metrics(own):
+    ends = certificate_ends_s(settings_of(own, "elsewhere"))
+    assert ends["own"] == datetime(2099, 1, 1, tzinfo=UTC).timestamp()
+    ten_years_s = (datetime.now(UTC) + timedelta(days=3650)).timestamp()
+    assert abs(ends["authority"] - ten_years_s) < 86_400
+    assert certificate_ends_s(configuration_from_texts({}, "test")) == {}
 
 
 def test_a_certificate_of_another_authority_is_refused_by_its_own_process(own, foreign):

@@ -88,6 +88,7 @@ CONFINED = {
     "sqlglot": frozenset({"dialects", "ibis_backend", "sql_values", "sql", "statements"}),
     "google": frozenset({"flight_sql"}),
     "mcp": frozenset({"mcp_server"}),
+    "opentelemetry": frozenset({"rest"}),
     "openlineage": frozenset({"lineage"}),
     "rich": frozenset({"cli"}),
     "prometheus_client": frozenset({"rest"}),

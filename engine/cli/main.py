@@ -36,6 +36,7 @@ from engine.cli.job_report import write_report
 from engine.cli.job_trace import write_trace
 from engine.cli.run_script import report_error
 from engine.cli.serve import add_serve_arguments, serve
+from engine.cli.setting_argument import run_with_settings
 from engine.cli.sql_statements import add_sql_arguments
 from engine.cli.submit import add_script_arguments, submit
 from engine.cli.task_managers import drain_task_manager, list_task_managers, stop_task_manager
@@ -177,7 +178,7 @@ def build_parser() -> Parser:
     )
     showing = _add_action(settings, "show", "show the effective value of every key and where it comes from")
     showing.add_argument("--describe", action="store_true", help="describe each key")
-    showing.set_defaults(run=show_config)
+    run_with_settings(showing, show_config)
     copying = _add_action(settings, "copy", "copy config.yaml, units, manifests, chart, board and rules into a folder")
     copying.add_argument("folder", metavar="FOLDER", help="folder that is not there yet")
     copying.set_defaults(run=copy_config)
@@ -203,7 +204,7 @@ def _add_ha_commands(groups: _Actions) -> None:
         "while the cluster runs.",
     )
     _add_gc_arguments(collecting)
-    collecting.set_defaults(run=_run_gc)
+    run_with_settings(collecting, _run_gc)
     for action, text, command in (
         ("backup", "write handles, files of jobs and history to a file; the cluster may run", _run_backup),
         ("restore", "restore such a file where no JobManager leads", _run_restore),
@@ -211,7 +212,7 @@ def _add_ha_commands(groups: _Actions) -> None:
         acting = _add_action(high_availability, action, text)
         acting.add_argument("file", metavar="FILE", help="the backup")
         acting.add_argument("--json", action="store_true", help="one JSON object on standard output")
-        acting.set_defaults(run=command)
+        run_with_settings(acting, command)
 
 
 def _add_action(actions: _Actions, name: str, text: str) -> Parser:
@@ -331,7 +332,7 @@ def _add_token_commands(groups: _Actions) -> None:
                 "--role", choices=("read", "submit", "admin"), required=True, help="what the user may do"
             )
         acting.add_argument("--json", action="store_true", help="one JSON object on standard output")
-        acting.set_defaults(run=command)
+        run_with_settings(acting, command)
 
 
 def _is_short_form(word: str) -> bool:

@@ -1,4 +1,4 @@
-"""``-D key=value``: a setting on the command line, for commands that run jobs and for those that ask a JobManager.
+"""``-D key=value``: a setting on the command line, for commands that run jobs, ask a JobManager or read what it stores.
 
 Held by: tests/cli/test_main.py
 """
@@ -6,6 +6,9 @@ Held by: tests/cli/test_main.py
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+
+from engine.config.command_line import CommandLine, given_once, install_command_line
 
 
 def parse_option(text: str) -> tuple[str, str]:
@@ -27,3 +30,14 @@ def add_setting_argument(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="set an option; flink-run config show lists them",
     )
+
+
+def run_with_settings(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int]) -> None:
+    """Make the command the parser's, with the option."""
+    add_setting_argument(parser)
+
+    def run(options: argparse.Namespace) -> int:
+        install_command_line(CommandLine(given_once(options.options)))
+        return command(options)
+
+    parser.set_defaults(run=run)

@@ -100,3 +100,31 @@ def test_settings_come_behind_the_words_of_a_command_that_asks_a_cluster(words, 
     command = [sys.executable, "-m", "engine.cli.main", *words]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["token", "list"], r"line 1 of {folder}/other.tokens"),
+        (["ha", "gc"], r"No orphans in {folder}/ha"),
+        (["ha", "backup", "{folder}/file"], r"{folder}/file: 0 jobs"),
+        (["config", "show"], r"security.users-file: other.tokens +\[command line"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
+)
+def test_commands_that_ask_no_job_manager_take_settings(tmp_path, words, said):
+    (tmp_path / "config.yaml").write_text("")
+    (tmp_path / "ha").mkdir()
+    (tmp_path / "other.tokens").write_text("no user\n")
+    (tmp_path / "other.tokens").chmod(0o600)
+    settings = {"security.users-file": "other.tokens", "high-availability.storageDir": tmp_path / "ha"}
+    done = subprocess.run(
+        [sys.executable, "-m", "engine.cli.main", *(word.format(folder=tmp_path) for word in words)]
+        + [word for key, value in settings.items() for word in ("-D", f"{key}={value}")],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "DREY_CONF_DIR": str(tmp_path)},
+    )
+    assert re.search(said.format(folder=tmp_path), done.stdout + done.stderr), done.stdout + done.stderr

@@ -4,7 +4,8 @@
          └─ none   ─► pause: 100 ms, doubled up to 10 s
 
 The held call ends at once when the JobManager's process does, so the next one is looked for without waiting for
-heartbeats. A TaskExecutor without a leader for longer than ``timeout_s`` gives up: RegistrationError.
+heartbeats. A TaskExecutor without a leader for ``timeout_s`` gives up, in the midst of an attempt or a pause, too:
+RegistrationError.
 
 How the leader is found is the caller's: a fixed address that is asked, or a watch on a quorum.
 
@@ -91,13 +92,15 @@ class Registration:
                 await self._until_new(self._connect_and_stay())
             except EngineError as error:
                 self._note(error)
-            without_s = self._clock.monotonic_s() - self._connected_s
-            if without_s > self._settings.timeout_s:
+            left_s = self._left_s()
+            if left_s <= 0:
                 raise RegistrationError(
-                    f"no JobManager took this TaskManager for {without_s:.0f} s: {self._last_reason}"
+                    f"no JobManager took this TaskManager for {self._settings.timeout_s - left_s:.0f} s: "
+                    f"{self._last_reason or 'none answered'}"
                 )
             # A little apart, so that all TaskManagers do not come back at the same moment.
-            await self._until_new(asyncio.sleep(self._pause_s * random.uniform(0.75, 1.0)))  # noqa: S311
+            pause_s = self._pause_s * random.uniform(0.75, 1.0)  # noqa: S311
+            await self._until_new(asyncio.sleep(min(pause_s, left_s)))
             self._pause_s = min(self._pause_s * 2, self._settings.last_pause_s)
 
     async def _until_new(self, work: Coroutine[Any, Any, None]) -> None:
@@ -114,8 +117,12 @@ class Registration:
             await asyncio.gather(doing, changing, return_exceptions=True)
 
     async def _connect_and_stay(self) -> None:
-        leader = await self._finder.find()
-        await self._task_executor.connect(leader.resource_manager_address, leader.epoch)
+        try:
+            async with asyncio.timeout(self._left_s()):
+                leader = await self._finder.find()
+                await self._task_executor.connect(leader.resource_manager_address, leader.epoch)
+        except TimeoutError:
+            return  # given up, for the reason that was there before
         _log.info("registered at %s under epoch %d", leader.resource_manager_address, leader.epoch)
         self._last_reason = ""
         self._on_registered(leader)
@@ -123,6 +130,10 @@ class Registration:
             self._pause_s = self._settings.first_pause_s
             self._connected_s = self._clock.monotonic_s()
             await self._task_executor.stay_connected()
+
+    def _left_s(self) -> float:
+        """Return the time until it gives up."""
+        return self._settings.timeout_s - (self._clock.monotonic_s() - self._connected_s)
 
     def _note(self, error: EngineError) -> None:
         """Log a reason once, not at every attempt."""

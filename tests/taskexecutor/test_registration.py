@@ -191,3 +191,22 @@ def test_it_gives_up_when_nobody_leads_for_too_long():
             assert [type(error) for error in cluster.failures] == [RegistrationError]
 
     asyncio.run(run())
+
+
+def test_neither_a_pause_nor_an_attempt_that_hangs_makes_it_give_up_later():
+    class HangingFinder(FixedFinder):
+        async def find(self):
+            self.asked += 1
+            if self.asked == 1:
+                raise ResourceError("nobody leads")
+            await asyncio.Event().wait()
+
+    async def run(finder, first_pause_s):
+        async with Cluster() as cluster:
+            cluster.finder = finder
+            settings = RegistrationSettings(first_pause_s, 300.0, 0.2)
+            with pytest.raises(RegistrationError, match="nobody leads"):
+                await asyncio.wait_for(cluster.start_task_executor(settings), 30)
+
+    asyncio.run(run(FixedFinder(), 300.0))
+    asyncio.run(run(HangingFinder(), 0.001))

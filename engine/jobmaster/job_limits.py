@@ -31,6 +31,7 @@ from engine.config.limit_options import (
     WALL_TIME_LIMIT,
 )
 from engine.config.loader import Configuration, configuration_from_texts
+from engine.config.sizes import format_size
 from engine.errors import LimitExceededError
 from engine.gateways.failure_info import failure_info
 from engine.graph.deployment import FailureInfo
@@ -41,7 +42,6 @@ from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_instruction import Timer
 from engine.jobmaster.job_timers import JobTimers
 from engine.jobmaster.user_use import UserUse
-from engine.shown_sizes import size_text
 
 #: seconds between two looks at the counters of all tasks
 _LOOK_S: Final = 0.2
@@ -92,7 +92,7 @@ def _result_bytes(facts: JobFacts) -> int:
 def _texts(row: LimitRow, value: int, limit: int) -> tuple[str, str]:
     """Return a value and its limit as texts; sizes that round to the same one are told in bytes."""
     texts = row.text(value), row.text(limit)
-    return (f"{value:,} B", f"{limit:,} B") if row.text is size_text and texts[0] == texts[1] else texts
+    return (f"{value:,} B", f"{limit:,} B") if row.text is format_size and texts[0] == texts[1] else texts
 
 
 def _time_text(value_ms: int) -> str:
@@ -103,20 +103,20 @@ LIMITS: Final = (
     LimitRow(WALL_TIME_LIMIT, _wall_ms, _time_text, "the job has run for {value}; its limit is {limit}"),
     LimitRow(SLOTS_LIMIT, _slots, str, "a stage of the job needs {value} slots at one time; its limit is {limit}"),
     LimitRow(USER_SLOTS_LIMIT, _slots, str, "a stage of the job needs {value} slots; its user's limit is {limit}"),
-    LimitRow(MEMORY_LIMIT, _memory_bytes, size_text, "its tasks use {value} of memory; the limit is {limit}", True),
-    LimitRow(DISK_LIMIT, _disk_bytes, size_text, "the job has written {value} to disks; its limit is {limit}", True),
-    LimitRow(RESULT_LIMIT, _result_bytes, size_text, "the job's result has {value}; its limit is {limit}", True),
+    LimitRow(MEMORY_LIMIT, _memory_bytes, format_size, "its tasks use {value} of memory; the limit is {limit}", True),
+    LimitRow(DISK_LIMIT, _disk_bytes, format_size, "the job has written {value} to disks; its limit is {limit}", True),
+    LimitRow(RESULT_LIMIT, _result_bytes, format_size, "the job's result has {value}; its limit is {limit}", True),
     LimitRow(
-        USER_MEMORY_LIMIT, _memory_bytes, size_text, "{user}'s jobs use {value} of memory; the limit is {limit}",
+        USER_MEMORY_LIMIT, _memory_bytes, format_size, "{user}'s jobs use {value} of memory; the limit is {limit}",
         True, True,
     ),
     LimitRow(
-        USER_DISK_LIMIT, _disk_bytes, size_text, "{user}'s jobs have written {value} to disks; the limit is {limit}",
+        USER_DISK_LIMIT, _disk_bytes, format_size, "{user}'s jobs have written {value} to disks; the limit is {limit}",
         True, True,
     ),
     LimitRow(
-        USER_RESULT_LIMIT, _result_bytes, size_text, "the results of {user}'s jobs have {value}; the limit is {limit}",
-        True, True,
+        USER_RESULT_LIMIT, _result_bytes, format_size,
+        "the results of {user}'s jobs have {value}; the limit is {limit}", True, True,
     ),
 )  # fmt: skip
 

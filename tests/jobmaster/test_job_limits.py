@@ -7,6 +7,7 @@ import pytest
 
 from engine.config.loader import configuration_from_texts
 from engine.config.options import all_options
+from engine.config.sizes import parse_size
 from engine.gateways.messages import ReportProgress, TaskProgress
 from engine.graph.deployment import StagedFile, Staging, TaskCounters
 from engine.graph.job_graph import USER_KEY
@@ -66,9 +67,9 @@ def failure(world):
 @pytest.mark.parametrize(
     ("limit", "counters", "text"),
     [
-        ({"disk": 1000}, {"spilled_bytes": 300, "stored_bytes": 300}, "has written 1.2 KB to disks; its limit is 1 KB"),
-        ({"memory": 1000}, {"managed_bytes_peak": 600}, "its tasks use 1.2 KB of memory; the limit is 1 KB"),
-        ({"memory": 1000}, {"worker_bytes_peak": 600}, "its tasks use 1.2 KB of memory; the limit is 1 KB"),
+        ({"disk": 1024}, {"spilled_bytes": 312, "stored_bytes": 312}, "has written 1.2kb to disks; its limit is 1kb"),
+        ({"memory": 1024}, {"managed_bytes_peak": 612}, "its tasks use 1.2kb of memory; the limit is 1kb"),
+        ({"memory": 1024}, {"worker_bytes_peak": 612}, "its tasks use 1.2kb of memory; the limit is 1kb"),
         ({"disk": 1_048_576}, {"stored_bytes": 524_300}, "has written 1,048,600 B to disks; its limit is 1,048,576 B"),
     ],
 )
@@ -149,6 +150,13 @@ def of_ada(monkeypatch, key, limit, *starts_ms):
     return worlds
 
 
+def test_a_limit_is_told_as_it_was_written(monkeypatch):
+    world = limited(monkeypatch, disk=parse_size("100mb"))
+    run_tasks(world)
+    progress(world, stored_bytes=parse_size("60mb"))
+    assert failure(world) == "the job has written 120mb to disks; its limit is 100mb (job.limit.disk)"
+
+
 def test_the_jobs_of_a_user_share_a_limit_and_the_one_that_began_last_ends(monkeypatch):
     first, last = of_ada(monkeypatch, "user.limit.disk", 1000, 5, 9)
     progress(last, spilled_bytes=100, stored_bytes=100)
@@ -158,7 +166,7 @@ def test_the_jobs_of_a_user_share_a_limit_and_the_one_that_began_last_ends(monke
     )
     progress(last, spilled_bytes=100, stored_bytes=100)
     assert first.state.status is JobStatus.RUNNING
-    assert failure(last) == "ada's jobs have written 1.1 KB to disks; the limit is 1 KB (user.limit.disk)"
+    assert failure(last) == "ada's jobs have written 1.1kb to disks; the limit is 1000b (user.limit.disk)"
 
 
 def test_what_has_ended_counts_no_more_and_a_job_that_takes_nothing_is_not_blamed(monkeypatch):
@@ -170,7 +178,7 @@ def test_what_has_ended_counts_no_more_and_a_job_that_takes_nothing_is_not_blame
     assert first.state.status is JobStatus.RUNNING
     progress(first, managed_bytes_peak=600)
     assert idle.state.status is JobStatus.RUNNING
-    assert failure(first) == "ada's jobs use 1.2 KB of memory; the limit is 1 KB (user.limit.memory)"
+    assert failure(first) == "ada's jobs use 1.2kb of memory; the limit is 1000b (user.limit.memory)"
 
 
 def test_a_job_may_ask_for_less_and_never_for_more():

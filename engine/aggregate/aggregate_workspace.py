@@ -21,7 +21,7 @@ Held by: tests/aggregate/test_hash_aggregate.py
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -51,6 +51,8 @@ from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
 #: every store, every partition
 ALL = -1
+#: batches of results are larger than others by this: each one is passed on under the GIL, which another task may want
+RESULT_FACTOR: Final = 4
 
 
 class InputForm(NamedTuple):
@@ -119,14 +121,16 @@ class AggregateWorkspace:
 
     def results(self, store: int = ALL, partition: int = ALL) -> Iterator[pa.RecordBatch]:
         """Yield the groups of a store as results."""
-        for batch in self._scan(store, partition, self.spec.output_schema, self.layout.results):
+        for batch in self._scan(store, partition, self.spec.output_schema, self.layout.results, RESULT_FACTOR):
             self.group_count += batch.num_rows
             yield batch
 
-    def _scan(self, store: int, partition: int, schema: pa.Schema, columns: list[tuple[int, int]]) -> GroupScan:
-        batch_bytes = min(max(self.memory_bytes // 4, BLOCK_SIZE_MIN), BATCH_BYTES_MAX)
+    def _scan(
+        self, store: int, partition: int, schema: pa.Schema, columns: list[tuple[int, int]], factor: int = 1
+    ) -> GroupScan:
+        batch_bytes = min(max(self.memory_bytes // 4, BLOCK_SIZE_MIN), factor * BATCH_BYTES_MAX)
         partition = partition if self.table.store_count == 1 else ALL
-        return GroupScan(self.table, store, partition, schema, columns, BATCH_ROWS_MAX, batch_bytes)
+        return GroupScan(self.table, store, partition, schema, columns, factor * BATCH_ROWS_MAX, batch_bytes)
 
     def empty_table(self) -> None:
         """Drop all groups; the table is reset before it takes others."""

@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.aggregate.group_table cimport GroupTable
+from engine.records.batch_builder cimport BatchBuilder
 
 @cython.final
 cdef class GroupScan:
@@ -25,8 +26,9 @@ cdef class GroupScan:
     cdef int64_t _collect(self) noexcept nogil
     cdef int64_t _size_of(self, const uint8_t* group) noexcept nogil
     cdef object _to_batch(self, int64_t count)
-    cdef object _validity(self, int64_t count, int32_t flag)
-    cdef object _state_array(self, int64_t count, int32_t state, data_type)
-    cdef object _value_array(self, int64_t count, int32_t state, data_type, validity, nulls)
-    cdef object _statistic_array(self, int64_t count, int32_t state, int32_t statistic)
-    cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted)
+    cdef int _set_fixed(self, BatchBuilder builder, int32_t column, int64_t count, int32_t state) except -1
+    cdef int _set_texts(self, BatchBuilder builder, int32_t column, int64_t count, int32_t state) except -1
+    cdef int _set_statistic(self, BatchBuilder builder, int32_t column, int64_t count, int32_t state,
+                            int32_t statistic) except -1
+    cdef int _set_mean(self, BatchBuilder builder, int32_t column, int64_t count, int32_t total,
+                       int32_t counted) except -1

@@ -2,8 +2,8 @@
 
     for batch in GroupScan(table, store, partition, schema, columns, max_rows, max_bytes): ...
 
-    group addresses ──► key rows ──► RowCodec.decode ──► key columns
-                    └─► one kernel per column: values, validity (from the flags) ──► Arrow buffers
+    group addresses ──► key rows ──► decode_into ──► key columns                           ─┐
+                    └─► one kernel per column: values, validity (from the flags) ──► columns ─┴─► BatchBuilder
 
 A column is a state as it is, or an average made of a sum and a count: float64, of an exact sum rounded once; or
 a statistic made of moments (``moment_kernels``).
@@ -27,21 +27,16 @@ from engine.aggregate.group_table cimport GroupTable
 from engine.aggregate.outside_states cimport read_values
 from engine.aggregate.value_states cimport ValueSlot, value_bytes
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_LARGE_BYTES
+from engine.records.batch_builder cimport BatchBuilder, padded
 from engine.records.number_types cimport Offset
 from engine.records.outside_values cimport values_lie_outside
-
-import pyarrow as pa
+from engine.records.row_codec cimport RowCodec
+from engine.records.row_columns cimport decode_into
 
 from engine.errors import DataError
-from engine.records.arrow_functions import pc
 
 cdef enum:
     BRIEF_GROUPS = 2048             # are looked through in less time than it takes to give the GIL away and get it back
-
-
-cdef uint8_t* buffer_address(object buffer) except? NULL:
-    """Return the address of an Arrow buffer made by pa.allocate_buffer."""
-    return <uint8_t*> <size_t> buffer.address
 
 
 cdef int64_t gather_validity(uint8_t** groups, int64_t count, int32_t flag, uint8_t* bits) noexcept nogil:
@@ -206,80 +201,78 @@ cdef class GroupScan:
         return size
 
     cdef object _to_batch(self, int64_t count):
-        arrays = []
-        if self._table._key_count > 0:
-            arrays.extend(self._table._codec.decode(self._keys, count, NULL, 0).columns)
+        cdef BatchBuilder builder = BatchBuilder.begin(self._schema, count)
+        cdef RowCodec codec = self._table._codec
+        cdef int32_t column = self._table._key_count
+        cdef int32_t state, counted
+        if column > 0:
+            decode_into(&codec._shape, codec.schema, self._keys, count, NULL, column, builder, NULL)
         for state, counted in self._columns:
-            data_type = self._schema.field(len(arrays)).type
             if counted <= VARIANCE:
-                arrays.append(self._statistic_array(count, state, counted))
-            elif counted < 0:
-                arrays.append(self._state_array(count, state, data_type))
+                self._set_statistic(builder, column, count, state, counted)
+            elif counted >= 0:
+                self._set_mean(builder, column, count, state, counted)
+            elif self._table.fields[state].is_variable:
+                self._set_texts(builder, column, count, state)
             else:
-                arrays.append(self._mean_array(count, state, counted))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+                self._set_fixed(builder, column, count, state)
+            column += 1
+        return builder.build()
 
-    cdef object _validity(self, int64_t count, int32_t flag):
-        """Return (bitmap buffer or None, number of nulls)."""
-        cdef int64_t nulls
-        buffer = pa.allocate_buffer((count + 7) >> 3)
-        cdef uint8_t* bits = buffer_address(buffer)
-        if count <= BRIEF_GROUPS:
-            nulls = gather_validity(self._groups, count, flag, bits)
-        else:
-            with nogil:
-                nulls = gather_validity(self._groups, count, flag, bits)
-        return (buffer if nulls > 0 else None), nulls
-
-    cdef object _state_array(self, int64_t count, int32_t state, data_type):
+    cdef int _set_fixed(self, BatchBuilder builder, int32_t column, int64_t count, int32_t state) except -1:
         cdef const StateField* field = &self._table.fields[state]
-        cdef int64_t size
-        cdef uint8_t* address
-        cdef uint8_t* offsets
-        validity, nulls = self._validity(count, field.flag)
-        if field.is_variable:
-            return self._value_array(count, state, data_type, validity, nulls)
-        size = (count + 7) >> 3 if field.kind == KIND_BOOL else count * field.width
-        buffer = pa.allocate_buffer(size)
-        address = buffer_address(buffer)
+        cdef int64_t nulls
+        cdef int64_t bits_size = padded((count + 7) >> 3)
+        cdef int64_t size = bits_size if field.kind == KIND_BOOL else count * field.width
+        cdef uint8_t* bits = builder.allocate(bits_size + size)
         if count <= BRIEF_GROUPS:
-            gather_fixed(self._groups, count, field, address)
+            nulls = gather_validity(self._groups, count, field.flag, bits)
+            gather_fixed(self._groups, count, field, bits + bits_size)
         else:
             with nogil:
-                gather_fixed(self._groups, count, field, address)
-        return pa.Array.from_buffers(data_type, count, [validity, buffer], null_count=nulls)
+                nulls = gather_validity(self._groups, count, field.flag, bits)
+                gather_fixed(self._groups, count, field, bits + bits_size)
+        return builder.set_values(column, nulls, bits, NULL, bits + bits_size)
 
-    cdef object _value_array(self, int64_t count, int32_t state, data_type, validity, nulls):
+    cdef int _set_texts(self, BatchBuilder builder, int32_t column, int64_t count, int32_t state) except -1:
         cdef const StateField* field = &self._table.fields[state]
         cdef int64_t size = sum_of_sizes(self._groups, count, field)
+        cdef int64_t bits_size = padded((count + 7) >> 3)
+        cdef int64_t offsets_size = padded((count + 1) * (8 if field.kind == KIND_LARGE_BYTES else 4))
+        cdef int64_t nulls
+        cdef uint8_t* bits
         cdef uint8_t* offsets
         cdef uint8_t* values
         if field.kind != KIND_LARGE_BYTES and size > 0x7FFFFFFF:
+            data_type = self._schema.field(column).type
             raise DataError(f"{size} bytes of {data_type} in one batch of aggregates; use large_{data_type}")
-        offset_buffer = pa.allocate_buffer((count + 1) * (8 if field.kind == KIND_LARGE_BYTES else 4))
-        value_buffer = pa.allocate_buffer(size)
-        offsets = buffer_address(offset_buffer)
-        values = buffer_address(value_buffer)
+        bits = builder.allocate(bits_size + offsets_size + size)
+        offsets = bits + bits_size
+        values = offsets + offsets_size
         with nogil:
+            nulls = gather_validity(self._groups, count, field.flag, bits)
             gather_values(self._groups, count, field, offsets, values)
         read_values(self._groups, count, field, values)
-        return pa.Array.from_buffers(data_type, count, [validity, offset_buffer, value_buffer], null_count=nulls)
+        return builder.set_values(column, nulls, bits, offsets, values)
 
-    cdef object _statistic_array(self, int64_t count, int32_t state, int32_t statistic):
+    cdef int _set_statistic(self, BatchBuilder builder, int32_t column, int64_t count, int32_t state,
+                            int32_t statistic) except -1:
         cdef int64_t nulls
-        validity = pa.allocate_buffer((count + 7) >> 3)
-        buffer = pa.allocate_buffer(count * 8)
-        cdef uint8_t* bits = buffer_address(validity)
-        cdef double* values = <double*> buffer_address(buffer)
+        cdef int64_t bits_size = padded((count + 7) >> 3)
+        cdef uint8_t* bits = builder.allocate(bits_size + count * 8)
+        cdef double* values = <double*> (bits + bits_size)
         with nogil:
             nulls = gather_statistics(self._groups, count, self._table.fields[state].offset, statistic, bits, values)
-        return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)
+        return builder.set_values(column, nulls, bits, NULL, <uint8_t*> values)
 
-    cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted):
-        cdef double* address
-        validity, nulls = self._validity(count, self._table.fields[total].flag)
-        buffer = pa.allocate_buffer(count * 8)
-        address = <double*> buffer_address(buffer)
+    cdef int _set_mean(self, BatchBuilder builder, int32_t column, int64_t count, int32_t total,
+                       int32_t counted) except -1:
+        cdef const StateField* field = &self._table.fields[total]
+        cdef int64_t nulls
+        cdef int64_t bits_size = padded((count + 7) >> 3)
+        cdef uint8_t* bits = builder.allocate(bits_size + count * 8)
+        cdef double* values = <double*> (bits + bits_size)
         with nogil:
-            gather_means(self._groups, count, &self._table.fields[total], &self._table.fields[counted], address)
-        return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)
+            nulls = gather_validity(self._groups, count, field.flag, bits)
+            gather_means(self._groups, count, field, &self._table.fields[counted], values)
+        return builder.set_values(column, nulls, bits, NULL, <uint8_t*> values)

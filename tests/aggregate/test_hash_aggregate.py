@@ -129,6 +129,15 @@ def test_two_hundred_thousand_rows_group_like_duckdb_and_pyarrow(workshop):
     assert sorted(grouped.to_pydict()["__arg0_sum"], key=repr) == sorted(result.to_pydict()["sum_0"], key=repr)
 
 
+@pytest.mark.parametrize(("pages", "rows"), [(4000, range(8193, 32769)), (200, range(1, 4097))])
+def test_results_come_in_large_batches_where_there_is_memory_for_them(workshop, pages, rows):
+    calls = make_calls(["count_all"])
+    table = input_table(("key",), [pa.int64()], calls, [None], [list(range(50_000))])
+    result, _ = single(workshop, pages, table, ("key",), calls, 8192)
+    assert max(len(chunk) for chunk in result["key"].chunks) in rows
+    assert result.num_rows == 50_000
+
+
 # ------------------------------------------------------------------------------------------------- keys and the global
 
 

@@ -28,6 +28,8 @@ from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, P
 from engine.ids import IntermediateDataSetId, JobVertexId
 
 VERTEX_NAME_MAX = 200
+#: number of the first input of a join's vertex that is none of the join, but of its feed
+JOIN_INPUTS = 2
 
 
 def vertex_name(names: list[str]) -> str:
@@ -42,6 +44,8 @@ def with_chained_sources(job_graph: JobGraph) -> JobGraph:
     chained = {edge.data_set.producer for edges in fed.values() for edge in edges}
     kept = [vertex for vertex in job_graph.vertices if vertex.id not in chained]
     place = {vertex.id: JobVertexId(index) for index, vertex in enumerate(kept)}
+    # what was read for a source is read for the join
+    place |= {edge.data_set.producer: place[vertex] for vertex, edges in fed.items() for edge in edges}
     vertices = []
     for vertex in kept:
         join = vertex
@@ -70,7 +74,8 @@ def _is_fed(job_graph: JobGraph, vertex: JobVertex, edge: JobEdge, *, is_build: 
     if not is_beside or len(producer.outputs) != 1 or producer.parallelism != vertex.parallelism:
         return False
     source = producer.source
-    if source is None or (is_build and not (source.is_small and vertex.parallelism == 1)):
+    is_read_whole = source is not None and source.is_small and vertex.parallelism == 1 and not producer.inputs
+    if source is None or (is_build and not is_read_whole):
         return False
     return all(isinstance(step.operator, ProjectOperator | FilterOperator) for step in producer.chain[1:])
 
@@ -84,10 +89,15 @@ def _fed(join: JobVertex, edge: JobEdge, producer: JobVertex) -> JobVertex:
         name=vertex_name([producer.name, join.name]),
         feed=join.feed if is_build else producer.chain,
         build_feed=producer.chain if is_build else join.build_feed,
-        inputs=tuple(each for each in join.inputs if each is not edge),
+        inputs=(*(each for each in join.inputs if each is not edge), *map(_beside_those_of_a_join, producer.inputs)),
         is_parallelism_fixed=True,
         adaptive_join=None,
     )
+
+
+def _beside_those_of_a_join(edge: JobEdge) -> JobEdge:
+    """Return an edge into a source, through which stored filters come, as one into the join that reads the source."""
+    return msgspec.structs.replace(edge, input_index=JOIN_INPUTS + edge.input_index)
 
 
 def _moved(vertex: JobVertex, place: dict[JobVertexId, JobVertexId]) -> JobVertex:

@@ -354,6 +354,20 @@ class PartitionedAggregateOperator(Exact, frozen=True, tag="partitioned_aggregat
         return Traits(is_repeatable=all(call.function == "quantile" for call in self.calls), absorbs=True)
 
 
+class KeyFilterOperator(Exact, frozen=True, tag="key_filter"):
+    """Makes filters of key columns of all rows that a subtask has, as rows of ``FILTER_ROWS``; none of too many rows.
+
+    ``number``: its own in the optimized plan, by which sources name it. ``sharers``: subtasks whose filters are merged.
+    """
+
+    traits: ClassVar[Traits] = Traits(takes_any_rows=True, is_repeatable=True, absorbs=True)
+
+    number: int
+    columns: tuple[str, ...]
+    rows_max: int
+    sharers: int
+
+
 class LimitOperator(Exact, frozen=True, tag="limit"):
     """A limit: at most ``count`` rows of this subtask."""
 
@@ -391,6 +405,7 @@ PhysicalOperator = (
     | ExplodeOperator
     | SortedAggregateOperator
     | PartitionedAggregateOperator
+    | KeyFilterOperator
     | LimitOperator
     | SinkOperator
 )

@@ -3,6 +3,8 @@
     join ── keys of its complete build side ──► filter ──► source of its probe side: rows without such a key are gone
 
 The same description is with both ends: the join makes the filters that it names, the source applies those that name it.
+Where rows are stored between the two, the producers of the build side make the filters (``KeyFilterOperator``), as a
+result of the form ``FILTER_ROWS`` that the source reads before its first row.
 
 TopThreshold: rows that a top-n will drop. The source finds out itself, since all of its rows go there.
 
@@ -15,12 +17,23 @@ Held by: tests/optimizer/test_top_planning.py
 
 from __future__ import annotations
 
+from typing import Final
+
 from engine.graph.exact import Exact
+from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.sort_key import SortKey
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResultPartitionId
 
 #: number of the output of a join that its filters are, beside its results
-_FILTERS_OUTPUT = 1 << 20
+_FILTERS_OUTPUT: Final = 1 << 20
+#: Arrow schema message of one field of bytes, as ``schema_bridge`` makes it
+_BYTES_TYPE: Final = bytes.fromhex(
+    "ffffffff700000001000000000000a000c000600050008000a000000000104000c0000000800080000000400"
+    "08000000040000000100000014000000100014000800060007000c0000001000100000000000010410000000"
+    "1800000004000000000000000000000000000000040004000400000000000000"
+)
+#: rows of a stored result of filters: an Arrow stream with one filter each
+FILTER_ROWS: Final = PlanSchema((ColumnInfo("filter", "binary", 16, False, False, True, _BYTES_TYPE),))
 
 
 class RuntimeFilter(Exact, frozen=True):
@@ -35,6 +48,8 @@ class RuntimeFilter(Exact, frozen=True):
     column: str
     #: limit of build rows of a subtask for the filter; None: as many as a filter takes
     rows_max: int | None = None
+    #: True if it is a finished result of the build side's tasks: ``join`` is the number of the KeyFilterOperator
+    is_stored: bool = False
 
 
 class TopThreshold(Exact, frozen=True):

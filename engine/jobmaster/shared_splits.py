@@ -30,13 +30,16 @@ from engine.graph.operator_descriptor import (
     FilterOperator,
     HashAggregateOperator,
     HashJoinOperator,
+    KeyFilterOperator,
     ProjectOperator,
 )
 from engine.graph.ship_strategy import SORTED_RUNS
 from engine.ids import IntermediateDataSetId
 
 #: operators each of whose rows follows from one row, or from all of them
-_BLIND = ProjectOperator | FilterOperator | ExplodeOperator | HashJoinOperator | HashAggregateOperator
+_BLIND = (
+    ProjectOperator | FilterOperator | ExplodeOperator | HashJoinOperator | HashAggregateOperator | KeyFilterOperator
+)
 
 
 def may_share_splits(job_graph: JobGraph, vertex: JobVertex) -> bool:

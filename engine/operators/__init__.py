@@ -32,6 +32,7 @@
     runtime_filters.py filters of sources, made of a join's build side; filter_registry: for those in other tasks
     awaited_filters.py those that a task waits for before it reads its first row
     filter_exchange.py those of joins in other processes
+    stored_filters.py  those of stored build sides, as a result of their own
     sort_merge_driver.py   the head of a sort-merge join
     partitioned_asof_driver.py   the head of an as-of join by keys, partition by partition
     pair_conditions.py a join's condition, as a predicate over pairs of rows

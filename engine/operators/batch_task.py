@@ -30,6 +30,7 @@ from engine.exchange.sorted_partition import KeptRuns, SortedPartition
 from engine.exchange.sorted_runs_writer import SortedRunsWriter
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.gateways.insight import TaskActivity
+from engine.graph.chained_sources import JOIN_INPUTS
 from engine.graph.deployment import (
     InputGateDescriptor,
     OperatorCounters,
@@ -305,7 +306,8 @@ class BatchTask:
             self._context.check_cancelled()
             output = self._meters.before(operator)
         if self._descriptor.feed:
-            self._feed = ChainedSource(self._descriptor.feed)
+            filters = [task_input for index, task_input in self._inputs.items() if index >= JOIN_INPUTS]
+            self._feed = ChainedSource(self._descriptor.feed, filters=filters)
             self._feed.open(self._context)
         if self._descriptor.build_feed:
             self._build_feed = ChainedSource(self._descriptor.build_feed, is_whole=True)

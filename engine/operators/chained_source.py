@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.operators.operator import Output, TaskContext
     from engine.operators.runtime_filters import RuntimeFilters
+    from engine.operators.task_inputs import TaskInput
     from engine.records.row_router import RowRouter
 
 
@@ -51,15 +52,17 @@ class _Made:
 
 
 class ChainedSource:
-    """A source and row-wise operators behind it; ``is_whole``: all splits of it are read, not those of the subtask."""
+    """A source and row-wise operators behind it; arguments are those of ``SourceDriver``."""
 
     #: False: a consumer with enough rows need not read the rest
     is_drained = False
     #: True if every subtask of the task gets all rows
     is_broadcast = False
 
-    def __init__(self, feed: Sequence[OperatorDescriptor], *, is_whole: bool = False) -> None:
-        self._source = SourceDriver(feed[0], is_whole=is_whole)
+    def __init__(
+        self, feed: Sequence[OperatorDescriptor], *, is_whole: bool = False, filters: Sequence[TaskInput] = ()
+    ) -> None:
+        self._source = SourceDriver(feed[0], is_whole=is_whole, filters=filters)
         self._operators = [make_operator(step) for step in feed[1:]]
         self.meters = ChainMeters(feed, is_led=True)
         self._made = _Made()

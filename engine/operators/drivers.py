@@ -35,6 +35,7 @@ from engine.operators.joined_splits import joined_splits
 from engine.operators.operator import Output, RowsOutput, SourceCounts, TaskContext
 from engine.operators.scan_threads import ApartReader, ScanThreads
 from engine.operators.source_pacing import paced, share_of
+from engine.operators.stored_filters import read_stored_filters
 from engine.records.adaptive_key_filter import mask_of
 from engine.records.top_keys import TopTest
 
@@ -102,12 +103,19 @@ class BatchInput(Protocol):
 
 
 class SourceDriver:
-    """Reads the splits of a subtask; ``is_whole``: all of the source, for which no other task makes filters."""
+    """Reads the splits of a subtask.
 
-    def __init__(self, descriptor: OperatorDescriptor, *, is_whole: bool = False) -> None:
+    ``is_whole``: all of the source, for which no other task makes filters. ``filters``: inputs with stored ones.
+    """
+
+    def __init__(
+        self, descriptor: OperatorDescriptor, *, is_whole: bool = False, filters: Sequence[TaskInput] = ()
+    ) -> None:
         self._descriptor = descriptor
         self._is_whole = is_whole
-        #: filters that others have made for it
+        self._filter_inputs = filters
+        #: filters that others have made for it: stored ones, and those of joins that run
+        self._stored: RuntimeFilters | None = None
         self._awaited: RuntimeFilters | None = None
         #: splits that other subtasks may read
         self._queue: SplitQueue | None = None
@@ -174,9 +182,15 @@ class SourceDriver:
                 reader.filter_by(tests)
 
     def _await_filters(self) -> None:
-        """Wait for the filters of those that rows are sent to, where these are in this process and make some."""
+        """Read stored filters, and wait for those of the joins that rows are sent to, where these make some."""
         if self._is_whole:
             return
+        if self._filter_inputs:
+            operator = self._descriptor.operator
+            assert isinstance(operator, SourceOperator)
+            self._stored = read_stored_filters(self._filter_inputs)
+            if self._stored is not None:
+                self.filter_by(self._stored, operator.filters)
         self._awaited, wanted = filters_of_consumers(self._context)
         if self._awaited is not None:
             self.filter_by(self._awaited, wanted)
@@ -242,8 +256,9 @@ class SourceDriver:
     def close(self) -> None:
         """Close the open file."""
         self._leave_splits()
-        if self._awaited is not None:
-            self._awaited.close()
+        for filters in (self._stored, self._awaited):
+            if filters is not None:
+                filters.close()
         if self._scan is not None:
             self._scan.close()
         else:

@@ -53,6 +53,12 @@ def batches_of(filters: RuntimeFilters | None) -> list[pa.RecordBatch]:
     return [_with_place(place, batch_of_filter(known)) for place, known in filters.filters.items()]
 
 
+def placed_filter(batch: pa.RecordBatch) -> tuple[tuple[int, int], KeyFilter]:
+    """Return the place and the filter of a batch of ``batches_of``; what is none raises ValueError or KeyError."""
+    place = batch.column(0)[0].as_py(), batch.column(1)[0].as_py()
+    return place, filter_of_batch(batch.drop_columns(list(_PLACE)))
+
+
 def _with_place(place: tuple[int, int], batch: pa.RecordBatch) -> pa.RecordBatch:
     numbers = [pa.array([number], pa.int32()) for number in place]
     return pa.RecordBatch.from_arrays([*numbers, *batch.columns], names=[*_PLACE, *batch.schema.names])
@@ -92,9 +98,6 @@ def read_filters(context: TaskContext, places: Sequence[ProducerPlace]) -> list[
 
 def _filters_of(place: ProducerPlace, batches: Sequence[pa.RecordBatch]) -> dict[tuple[int, int], KeyFilter]:
     try:
-        return {
-            (batch.column(0)[0].as_py(), batch.column(1)[0].as_py()): filter_of_batch(batch.drop_columns(list(_PLACE)))
-            for batch in batches
-        }
+        return dict(map(placed_filter, batches))
     except (ValueError, KeyError, pa.ArrowInvalid) as error:
         raise CorruptBlockError(f"filters of a join, from {place.address}: {error}") from error

@@ -20,6 +20,7 @@ from engine.graph.operator_descriptor import (
     HashAggregateOperator,
     HashJoinOperator,
     IdentityOperator,
+    KeyFilterOperator,
     LimitOperator,
     MergeRunsOperator,
     OperatorDescriptor,
@@ -50,6 +51,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     ProjectOperator: ("operators.row_wise", "Project"),
     FilterOperator: ("operators.row_wise", "Filter"),
     LimitOperator: ("operators.row_wise", "Limit"),
+    KeyFilterOperator: ("operators.stored_filters", "KeyFilters"),
     ExplodeOperator: ("operators.explode_operator", "Explode"),
     SortOperator: ("operators.sort_operator", "Sort"),
     SortRunsOperator: ("operators.sort_exchange", "SortRuns"),
@@ -104,7 +106,7 @@ def make_driver(
     """Return the driver in front of the chained operators."""
     operator = head.operator
     if isinstance(operator, SourceOperator):
-        return SourceDriver(head)
+        return SourceDriver(head, filters=tuple(inputs.values()))
     if type(operator) in _DRIVERS:
         # a hash join alone is fed by sources beside it
         fed = (feed, build_feed) if isinstance(operator, HashJoinOperator) else ()

@@ -23,6 +23,8 @@ from engine.records.adaptive_key_filter import AdaptiveKeyFilter
 from engine.records.key_filter import KeyFilter, key_filter, merged
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.join.hash_join import HashJoin
 
@@ -72,15 +74,25 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter], sharers: int =
     values = build_keys(join, [key for _, key in places], KEYS_MAX, KEY_BYTES_MAX) if places else None
     if values is None:
         return None
+    return filters_of_keys(dict(zip(places, values, strict=True)), sharers)
+
+
+def filters_of_keys(keys: Mapping[_Place, Sequence[pa.Array]], sharers: int = 1) -> RuntimeFilters | None:
+    """Return filters of the values of some keys, to be closed; None: there is no memory. ``sharers`` as above."""
     bytes_max = _bytes_max(sharers)
-    return reserved({place: key_filter(arrays, *bytes_max) for place, arrays in zip(places, values, strict=True)})
+    return reserved({place: key_filter(arrays, *bytes_max) for place, arrays in keys.items()})
 
 
 def together(parts: Sequence[RuntimeFilters]) -> RuntimeFilters | None:
     """Return filters of all parts of a build side, to be closed; None: there are none."""
     places = set.intersection(*(set(part.filters) for part in parts))
+    return reserved(together_at({place: [part.filters[place] for part in parts] for place in places}))
+
+
+def together_at(parts: Mapping[_Place, Sequence[KeyFilter]]) -> dict[_Place, KeyFilter | None]:
+    """Return the filter of all parts at each place; None where it would be too large."""
     bytes_max = _bytes_max()
-    return reserved({place: merged([part.filters[place] for part in parts], *bytes_max) for place in places})
+    return {place: merged(filters, *bytes_max) for place, filters in parts.items()}
 
 
 def beside(own: RuntimeFilters | None, passed: RuntimeFilters | None) -> RuntimeFilters | None:

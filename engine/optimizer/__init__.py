@@ -53,6 +53,7 @@ optimizer.
     scan_fusion.py           filters become part of the scans that they are right behind
     union_fusion.py          unions that a join reads itself
     runtime_filter_planning.py  sources leave out rows that a join will drop
+    stored_filter_planning.py   the same where their rows are stored for the join
     top_planning.py             ... and rows that a top-n will drop
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions
     memory_plan.py           the pages of operators in a slot; operators that would spill rows several times are

@@ -26,6 +26,7 @@ from engine.optimizer.runtime_filter_planning import with_runtime_filters
 from engine.optimizer.scan_fusion import fuse_scans
 from engine.optimizer.scan_planning import with_scan_threads
 from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.stored_filter_planning import with_stored_filters
 from engine.optimizer.top_planning import with_top_thresholds
 from engine.optimizer.union_fusion import fuse_unions
 
@@ -50,6 +51,6 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     if settings.execution_mode is ExecutionMode.PIPELINED:
         planned = tuple(fuse_unions(planned, rewritten))
     if settings.runtime_filters:
-        planned = with_top_thresholds(with_runtime_filters(planned))
+        planned = with_top_thresholds(with_runtime_filters(with_stored_filters(planned, settings.execution_mode)))
     planned = with_aggregate_threads(with_scan_threads(planned, settings), settings)
     return OptimizedPlan(with_pages(planned, settings.page_budget.slot_pages), rewritten, plan, settings)

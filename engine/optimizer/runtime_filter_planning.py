@@ -67,12 +67,14 @@ BUILD_ROWS_MAX: Final = 2_000_000
 _SHIPPED: Final = (ShipStrategy.FORWARD, ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_FORCED_REBALANCE)
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """A column of a source, and the joins between, which pass filters on to it."""
 
     source: int
     column: str
     joins: tuple[int, ...]
+    #: True if its rows are stored on their way to the join
+    is_stored: bool
 
 
 def with_runtime_filters(nodes: Sequence[PhysicalNode]) -> tuple[PhysicalNode, ...]:
@@ -83,8 +85,10 @@ def with_runtime_filters(nodes: Sequence[PhysicalNode]) -> tuple[PhysicalNode, .
     applied: dict[int, list[RuntimeFilter]] = {}
     passed: dict[int, list[RuntimeFilter]] = {}
     for node in nodes:
-        for key, place in _keys_of_sources(nodes, readers, node):
-            rows_max = _rows_max(nodes, node, key, place)
+        for key, place in keys_of_sources(nodes, readers, node):
+            rows_max = rows_max_of(nodes, node, key, place)
+            if rows_max is not None and _is_divided(node):
+                rows_max //= node.parallelism
             if rows_max != 0:
                 found = RuntimeFilter(node.id, node.descriptor.name, key, place.column, rows_max)
                 made.setdefault(node.id, []).append(found)
@@ -102,16 +106,19 @@ def _with_filters(
 ) -> PhysicalNode:
     operator = node.descriptor.operator
     if filters and isinstance(operator, HashJoinOperator | SourceOperator):
-        operator = msgspec.structs.replace(operator, filters=tuple(filters))
+        operator = msgspec.structs.replace(operator, filters=(*operator.filters, *filters))
     if passed and isinstance(operator, HashJoinOperator):
         operator = msgspec.structs.replace(operator, passes=tuple(passed))
     return node if operator is node.descriptor.operator else node.with_operator(operator)
 
 
-def _keys_of_sources(
-    nodes: Sequence[PhysicalNode], readers: Counter[int], node: PhysicalNode
-) -> list[tuple[int, _Place]]:
-    """Return the keys of a join that drops probe rows without match, with the places that these have them from."""
+def keys_of_sources(
+    nodes: Sequence[PhysicalNode], readers: Counter[int], node: PhysicalNode, *, is_stored: bool = False
+) -> list[tuple[int, Place]]:
+    """Return the keys of a join that drops probe rows without match, with the places that these have them from.
+
+    is_stored: places of which the rows are stored on their way; else those of which they are not.
+    """
     join = node.descriptor.operator
     if not isinstance(join, HashJoinOperator) or join.null_aware or not join.left_keys:
         return []
@@ -121,20 +128,22 @@ def _keys_of_sources(
     probe = [channel for channel in node.inputs if channel.input_index != join.first_input]
     keys = join.right_keys if join.build_left else join.left_keys
     places = [(key, _place_of(nodes, readers, channel, name)) for channel in probe for key, name in enumerate(keys)]
-    return [(key, place) for key, place in places if place is not None]
+    return [(key, place) for key, place in places if place is not None and place.is_stored == is_stored]
 
 
-def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, name: str) -> _Place | None:
+def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, name: str) -> Place | None:
     """Return the source of a channel's column, if all of it is read for this channel alone."""
     joins: list[int] = []
-    while channel.is_pipelined and channel.ship_strategy in _SHIPPED and readers[channel.source] == 1:
+    is_stored = False
+    while channel.ship_strategy in _SHIPPED and readers[channel.source] == 1:
+        is_stored = is_stored or not channel.is_pipelined
         found = _made_of(nodes, readers, nodes[channel.source], name)
         if found is None:
             return None
         node, made_of = found
         operator = node.descriptor.operator
         if isinstance(operator, SourceOperator):
-            return _Place(node.id, made_of, tuple(joins))
+            return Place(node.id, made_of, tuple(joins), is_stored)
         own_name = _probe_column(operator, node, made_of) if isinstance(operator, HashJoinOperator) else None
         if own_name is None or not isinstance(operator, HashJoinOperator):
             return None
@@ -198,8 +207,8 @@ def _probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str 
     return probe_keys[build_keys.index(own)]
 
 
-def _rows_max(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place: _Place) -> int | None:
-    """Return the limit of a subtask's build rows for a filter: None: no limit, 0: no filter."""
+def rows_max_of(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place: Place) -> int | None:
+    """Return the limit of the rows of a build side for a filter: None: no limit, 0: no filter."""
     join = node.descriptor.operator
     assert isinstance(join, HashJoinOperator)
     source = nodes[place.source].estimates
@@ -215,9 +224,13 @@ def _rows_max(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place
         return 0
     if build.rows <= CHEAP_SHARE * source.rows:
         return None
-    rows_max = int(KEPT_SHARE_MAX * _key_count(build, name, source, place.column))
-    is_divided = any(channel.ship_strategy is not ShipStrategy.BROADCAST for channel in built)
-    return rows_max // node.parallelism if is_divided else rows_max
+    return int(KEPT_SHARE_MAX * _key_count(build, name, source, place.column))
+
+
+def _is_divided(node: PhysicalNode) -> bool:
+    """Whether the subtasks of a join have a part of the build side each."""
+    built = [each for each in node.inputs if node.absorbs(each.input_index)]
+    return any(channel.ship_strategy is not ShipStrategy.BROADCAST for channel in built)
 
 
 def _is_whole_table(nodes: Sequence[PhysicalNode], channel: Channel) -> bool:

@@ -14,9 +14,11 @@ import pytest
 from engine import JoinHint, col
 from engine.config.options import EXECUTION_MODE
 from engine.fault_points import InjectedFaultError
-from engine.operators import hash_join_driver
+from engine.operators import drivers, hash_join_driver
+from engine.operators.batch_task import BatchTask
 from engine.operators.hash_join_driver import HashJoinDriver
-from engine.optimizer import runtime_filter_planning
+from engine.operators.stored_filters import KeyFilters
+from engine.optimizer import runtime_filter_planning, stored_filter_planning
 from tests.integration.row_oracle import assert_same_rows, rows_of
 
 GROUP_ROWS = 500
@@ -110,7 +112,7 @@ def test_rows_are_those_of_the_join(env, tmp_path, kind, how, hint):
     written(tmp_path, kind)
     data = joined(env, tmp_path, how, hint)
     is_stored = env.configuration.get(EXECUTION_MODE) == "BATCH" and hint is JoinHint.REPARTITION_HASH_SECOND
-    assert ("run-time filter on k" in data.explain()) is not is_stored
+    assert ("run-time filter on k, stored by [" if is_stored else "run-time filter on k from join [") in data.explain()
     assert_same_rows(rows_of(data.to_arrow()), expected_rows(kind, how, is_right=False))
 
 
@@ -162,8 +164,7 @@ def test_rows_that_come_out_without_a_match_are_not_left_out(env, tmp_path, how,
     assert_same_rows(rows_of(data.to_arrow()), expected_rows("int64", how, is_right=False))
 
 
-def test_a_filter_reaches_the_source_behind_another_joins_probe_side(open_environment, tmp_path):
-    env = open_environment(**ENVIRONMENTS["two"])
+def test_a_filter_reaches_the_source_behind_another_joins_probe_side(env, tmp_path):
     written(tmp_path, "int64")
     facts, small = tables("int64")
     by_number = env.from_arrow(pa.table({"e": range(0, 4000, 3)}))
@@ -199,8 +200,7 @@ def test_joins_pass_filters_of_others_on_to_the_source(env, tmp_path, hint):
     for name, keys in kept.items():
         data = data.join(env.from_arrow(pa.table({f"of_{name}": keys})), left_on=name, right_on=f"of_{name}", hint=hint)
     text = data.explain()
-    is_stored = "execution mode BATCH" in text and hint is JoinHint.REPARTITION_HASH_SECOND
-    assert all(f"run-time filter on {name}" in text for name in kept) is not is_stored
+    assert all(f"run-time filter on {name}" in text for name in kept)
     found = data.to_arrow()["n"].to_pylist()
     assert sorted(found) == [row for row in kept["c"] if row % 10 in kept["a"] and row % 7 in kept["b"]]
 
@@ -230,9 +230,57 @@ def test_another_attempt_filters_by_its_own_build_side(open_environment, tmp_pat
     assert next(calls) > 3
 
 
+@pytest.mark.parametrize("place", [(KeyFilters, "finish"), (drivers, "read_stored_filters"), (BatchTask, "_close")])
+def test_another_attempt_makes_and_reads_stored_filters_anew(open_environment, tmp_path, monkeypatch, place):
+    restarts = {"type": "fixed-delay", "fixed-delay.attempts": 30, "fixed-delay.delay": "10 ms"}
+    env = open_environment(
+        **ENVIRONMENTS["two, batch"] | {f"restart-strategy.{key}": value for key, value in restarts.items()}
+    )
+    written(tmp_path, "int64")
+    owner, name = place
+    run, calls = getattr(owner, name), itertools.count()
+
+    def fails_at_first(*arguments):
+        result = run(*arguments)
+        if next(calls) in (0, 2):
+            raise InjectedFaultError("now and then")
+        return result
+
+    monkeypatch.setattr(owner, name, fails_at_first)
+    data = joined(env, tmp_path, "inner", JoinHint.REPARTITION_HASH_SECOND)
+    assert_same_rows(rows_of(data.to_arrow()), expected_rows("int64", "inner", is_right=False))
+    assert next(calls) > 1
+
+
 @pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
-def test_explain_says_how_many_rows_were_left_out(open_environment, tmp_path, hint):
-    env = open_environment(**ENVIRONMENTS["two"])
+def test_each_of_several_keys_has_a_filter(env, tmp_path, hint):
+    facts = pa.table({"a": [row % 100 for row in range(6000)], "b": [f"b {row % 70}" for row in range(6000)]})
+    pq.write_table(
+        facts.append_column("n", pa.array(range(6000))), tmp_path / "facts.parquet", row_group_size=GROUP_ROWS
+    )
+    small = pa.table({"c": pa.array([1, 2, None, 7]), "d": ["b 1", None, "b 3", "b 7"]})
+    data = env.read_parquet(tmp_path / "facts.parquet").join(
+        env.from_arrow(small), left_on=["a", "b"], right_on=["c", "d"], hint=hint
+    )
+    text = data.explain()
+    assert "run-time filter on a" in text
+    assert "run-time filter on b" in text
+    found = data.to_arrow()["n"].to_pylist()
+    assert sorted(found) == [row for row in range(6000) if (row % 100, row % 70) in {(1, 1), (7, 7)}]
+
+
+def test_a_build_side_of_more_rows_than_are_worth_it_has_no_stored_filter(open_environment, tmp_path, monkeypatch):
+    env = open_environment(**ENVIRONMENTS["two, batch"])
+    written(tmp_path, "int64")
+    monkeypatch.setattr(stored_filter_planning, "rows_max_of", lambda *_: 119)
+    data = joined(env, tmp_path, "inner", JoinHint.REPARTITION_HASH_SECOND)
+    assert "if none of its subtasks has more than 119 rows" in data.explain()
+    assert "rows at run time" not in data.explain(analyze=True)
+    assert_same_rows(rows_of(data.to_arrow()), expected_rows("int64", "inner", is_right=False))
+
+
+@pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_explain_says_how_many_rows_were_left_out(env, tmp_path, hint):
     written(tmp_path, "int64")
     facts, small = tables("int64")
     data = joined(env, tmp_path, "inner", hint)

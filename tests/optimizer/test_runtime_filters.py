@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import Call, ColumnRef
 from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
 from engine.graph.said_operators import JoinHint, JoinType
@@ -65,11 +64,6 @@ def joined(how=JoinType.INNER, hint=BROADCAST_SECOND, probe=facts, build=dimensi
 )
 def test_rows_are_filtered_where_the_join_drops_those_without_match(how, hint, is_filtered):
     assert filters(joined(how, hint)) == ([("k", 0)] if is_filtered else [])
-
-
-def test_a_source_whose_rows_are_stored_first_is_not_filtered():
-    builder = joined(hint=JoinHint.REPARTITION_HASH_SECOND)
-    assert filters(builder, execution_mode=ExecutionMode.BATCH) == []
 
 
 def second_join(how, key="k", hint=BROADCAST_SECOND):

@@ -160,10 +160,13 @@ def _whole_runs(splits: Sequence[SourceSplit], cuts: Sequence[int]) -> tuple[Sou
 
 
 def _filter_line(wanted: RuntimeFilter) -> str:
-    line = f"run-time filter on {wanted.column} from join [{wanted.join}]"
+    if wanted.is_stored:
+        line, has = f"run-time filter on {wanted.column}, stored by [{wanted.join}] for {wanted.join_name}", "has"
+    else:
+        line, has = f"run-time filter on {wanted.column} from join [{wanted.join}]", "builds"
     if wanted.rows_max is None:
         return line
-    return f"{line}, if none of its subtasks builds more than {wanted.rows_max} rows"
+    return f"{line}, if none of its subtasks {has} more than {wanted.rows_max} rows"
 
 
 def _calibrated(

@@ -1,0 +1,214 @@
+"""Stored filters: run-time filters of joins whose probe rows are stored before the join reads them.
+
+    source ──► (joins) ──BATCH──► probe side of a join ◄──BATCH── build side: its tasks end before the source begins
+       ▲                                                              │
+       └── BATCH ── filters of its keys ◄─────────────────────────────┘
+
+What is stored is complete before anything reads it. So a source whose rows are stored for a join may as well wait until
+the build side is complete, and then leave out what has no partner there. Which keys these are, and when that pays, is
+the business of ``runtime_filter_planning``; here the tasks that make the build side make the filters, too, as one more
+result, and the source has it as an input. The filter comes of rows that lie where they were made, not where the join
+has them: a part of the keys from each subtask.
+
+A build side that the join takes as it is made runs together with the join. It is stored, too, if that costs little
+beside what the filter spares, ``STORED_SHARE_MAX``. What would make tasks wait for each other in a circle is left out.
+
+Held by: tests/optimizer/test_stored_filters.py
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
+from engine.graph.operator_descriptor import HashJoinOperator, KeyFilterOperator, OperatorDescriptor, SourceOperator
+from engine.graph.pipelined_regions import RegionEdge, component_of, cyclic_components
+from engine.graph.runtime_filter import FILTER_ROWS, RuntimeFilter
+from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.optimizer.physical_plan import Channel, PhysicalNode
+from engine.optimizer.runtime_filter_planning import BUILD_ROWS_MAX, kept_share, keys_of_sources, rows_max_of
+from engine.statistics.estimates import Estimates
+
+#: largest ratio of a build side's bytes that are stored for a filter to the source's bytes that it spares
+STORED_SHARE_MAX: Final = 0.25
+#: bytes of a filter for each key, as far as is known before there is one
+_BYTES_PER_KEY: Final = 2
+
+
+class _Wanted(NamedTuple):
+    """Filters of keys of a join's build side for one source."""
+
+    join: int
+    #: position of the channel among the join's inputs that the build side comes through
+    build: int
+    source: int
+    #: (column of the build side, column of the source, limit of a subtask's rows) of each key
+    keys: tuple[tuple[str, str, int | None], ...]
+
+
+def with_stored_filters(nodes: Sequence[PhysicalNode], mode: ExecutionMode) -> tuple[PhysicalNode, ...]:
+    """Return the nodes with stored filters where they pay: build sides that make them, sources that read them."""
+    if mode not in (ExecutionMode.BATCH, ExecutionMode.BATCH_FORCED):
+        return tuple(nodes)
+    edges = _edges(nodes)
+    taken: list[_Wanted] = []
+    stored: set[tuple[int, int]] = set()
+    for wanted in _wanted(nodes):
+        producer = nodes[wanted.join].inputs[wanted.build].source
+        cut = [each for each in edges if each[0] != (wanted.join, wanted.build)]
+        cut.append(((wanted.join, wanted.build), RegionEdge(producer, wanted.join, is_pipelined=False)))
+        cut.append(((wanted.source, -1), RegionEdge(producer, wanted.source, is_pipelined=False)))
+        plain = [edge for _, edge in cut]
+        if not cyclic_components(component_of(len(nodes), plain), plain):
+            edges = cut
+            taken.append(wanted)
+            stored.add((wanted.join, wanted.build))
+    return _inserted(_with_stored_inputs(nodes, stored), taken, mode) if taken else tuple(nodes)
+
+
+def _edges(nodes: Sequence[PhysicalNode]) -> list[tuple[tuple[int, int], RegionEdge]]:
+    return [
+        ((node.id, position), RegionEdge(channel.source, node.id, channel.is_pipelined))
+        for node in nodes
+        for position, channel in enumerate(node.inputs)
+    ]
+
+
+def _wanted(nodes: Sequence[PhysicalNode]) -> Iterable[_Wanted]:
+    """Yield the filters that would pay."""
+    readers = Counter(channel.source for node in nodes for channel in node.inputs)
+    for node in nodes:
+        join = node.descriptor.operator
+        built = [position for position, each in enumerate(node.inputs) if node.absorbs(each.input_index)]
+        if not isinstance(join, HashJoinOperator) or len(built) != 1:
+            continue
+        names = join.left_keys if join.build_left else join.right_keys
+        by_source: dict[int, list[tuple[str, str, int | None]]] = defaultdict(list)
+        for key, place in keys_of_sources(nodes, readers, node, is_stored=True):
+            rows_max = rows_max_of(nodes, node, key, place)
+            if rows_max is not None:
+                rows_max //= nodes[node.inputs[built[0]].source].parallelism
+            if rows_max != 0:
+                by_source[place.source].append((names[key], place.column, rows_max))
+        for source, keys in by_source.items():
+            wanted = _Wanted(node.id, built[0], source, tuple(keys))
+            if _pays(nodes, wanted):
+                yield wanted
+
+
+def _pays(nodes: Sequence[PhysicalNode], wanted: _Wanted) -> bool:
+    channel = nodes[wanted.join].inputs[wanted.build]
+    build, source = nodes[channel.source], nodes[wanted.source]
+    if not (build.estimates.is_size_known and source.estimates.is_size_known):
+        return False
+    # each of its subtasks reads all of the filter
+    if _BYTES_PER_KEY * build.estimates.rows * source.parallelism > source.estimates.size_bytes:
+        return False
+    kept = min(kept_share(build.estimates, name, source.estimates, column) for name, column, _ in wanted.keys)
+    spared = (1 - kept) * source.estimates.size_bytes
+    return not channel.is_pipelined or build.estimates.size_bytes <= STORED_SHARE_MAX * spared
+
+
+def _with_stored_inputs(nodes: Sequence[PhysicalNode], stored: set[tuple[int, int]]) -> list[PhysicalNode]:
+    """Return the nodes with those channels stored."""
+    changed = []
+    for node in nodes:
+        channels = tuple(
+            msgspec.structs.replace(
+                each, exchange_mode=DataExchangeMode.BATCH, exchange_reason="its keys filter the other input's source"
+            )
+            if (node.id, position) in stored and each.is_pipelined
+            else each
+            for position, each in enumerate(node.inputs)
+        )
+        changed.append(msgspec.structs.replace(node, inputs=channels))
+    return changed
+
+
+def _inserted(nodes: Sequence[PhysicalNode], taken: Sequence[_Wanted], mode: ExecutionMode) -> tuple[PhysicalNode, ...]:
+    """Return the nodes with those that make filters, each before the source that reads it, and all numbered anew."""
+    by_source: dict[int, list[_Wanted]] = defaultdict(list)
+    for wanted in taken:
+        by_source[wanted.source].append(wanted)
+    number: dict[int, int] = {}
+    made: list[PhysicalNode] = []
+    waiting = [node.id for node in reversed(nodes)]
+    while waiting:
+        node = nodes[waiting[-1]]
+        wanted_here = by_source.get(node.id, ())
+        below = [*(each.source for each in node.inputs), *(_producer(nodes, each) for each in wanted_here)]
+        missing = [each for each in below if each not in number]
+        if node.id in number or missing:
+            waiting.extend(missing)
+            if not missing:
+                waiting.pop()
+            continue
+        waiting.pop()
+        inputs = tuple(msgspec.structs.replace(each, source=number[each.source]) for each in node.inputs)
+        node = msgspec.structs.replace(node, inputs=inputs)
+        for wanted in wanted_here:
+            maker = _maker(nodes, wanted, number[_producer(nodes, wanted)], len(made), mode)
+            made.append(maker)
+            node = _with_filter_input(node, maker, nodes[wanted.join], wanted)
+        number[node.id] = len(made)
+        made.append(msgspec.structs.replace(node, id=len(made)))
+    return tuple(made)
+
+
+def _producer(nodes: Sequence[PhysicalNode], wanted: _Wanted) -> int:
+    return nodes[wanted.join].inputs[wanted.build].source
+
+
+def _maker(
+    nodes: Sequence[PhysicalNode], wanted: _Wanted, producer: int, number: int, mode: ExecutionMode
+) -> PhysicalNode:
+    """Return the operator that makes filters of what a producer, numbered anew, sends to a join as well."""
+    below, join = nodes[_producer(nodes, wanted)], nodes[wanted.join]
+    columns = tuple(name for name, _, _ in wanted.keys)
+    most = [BUILD_ROWS_MAX if rows_max is None else rows_max for _, _, rows_max in wanted.keys]
+    operator = KeyFilterOperator(number, columns, max(most), below.parallelism)
+    schema = below.descriptor.output_schema
+    forward = Channel(producer, 0, ShipStrategy.FORWARD, PartitionerSpec("FORWARD"))
+    exchange_mode_of_forward = DataExchangeMode.BATCH if mode is ExecutionMode.BATCH_FORCED else forward.exchange_mode
+    rows = float(len(columns) * below.parallelism)
+    return PhysicalNode(
+        number,
+        join.plan_node,
+        OperatorDescriptor(
+            join.descriptor.node_id, f"run-time filter on {', '.join(columns)}", operator, (schema,), FILTER_ROWS
+        ),
+        below.parallelism,
+        (msgspec.structs.replace(forward, exchange_mode=exchange_mode_of_forward),),
+        Estimates(rows, _BYTES_PER_KEY * below.estimates.rows * len(columns), "a filter of each subtask"),
+    )
+
+
+def _with_filter_input(source: PhysicalNode, maker: PhysicalNode, join: PhysicalNode, wanted: _Wanted) -> PhysicalNode:
+    """Return a source that reads the filters of a maker."""
+    operator, descriptor = source.descriptor.operator, source.descriptor
+    assert isinstance(operator, SourceOperator), "filters are for a source"
+    filters = [
+        RuntimeFilter(maker.id, join.descriptor.name, key, column, rows_max, is_stored=True)
+        for key, (_, column, rows_max) in enumerate(wanted.keys)
+    ]
+    channel = Channel(
+        maker.id,
+        len(source.inputs),
+        ShipStrategy.BROADCAST,
+        PartitionerSpec("BROADCAST"),
+        exchange_mode=DataExchangeMode.BATCH,
+        exchange_reason="filters are complete before the source is read",
+    )
+    return msgspec.structs.replace(
+        source,
+        inputs=(*source.inputs, channel),
+        descriptor=msgspec.structs.replace(
+            descriptor,
+            operator=msgspec.structs.replace(operator, filters=(*operator.filters, *filters)),
+            input_schemas=(*descriptor.input_schemas, FILTER_ROWS),
+        ),
+    )

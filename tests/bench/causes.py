@@ -217,7 +217,7 @@ def tiny_files(place: Place) -> JobProfile:
 
 def cross_join(place: Place) -> JobProfile:
     """A join has a condition and no key."""
-    count = int(6000 * place.scale**0.5)
+    count = int(12_000 * place.scale**0.5)
     with environment() as env:
         left = env.from_arrow(pa.table({"x": list(range(count))}))
         right = env.from_arrow(pa.table({"y": list(range(count))}))

@@ -5,7 +5,8 @@
     8.0 GB ┤           ▄██    area below: bytes spilled so far
            └──────────────────  the same time as that of attempts
 
-A point stands for the interval before it, with the most memory in it, so no peak is lost where points are joined.
+A point stands for the interval before it, with the most memory in it, so no peak is lost where points are joined. The
+interval under the pointer is marked, and its values are told: nothing here needs a script.
 
 Held by: tests/profile/test_memory_drawing.py
 """
@@ -13,6 +14,7 @@ Held by: tests/profile/test_memory_drawing.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
@@ -37,6 +39,7 @@ STYLE: Final = "".join(
 ) + (
     "\nsvg.memory path.resident { stroke: var(--text); stroke-width: 1.5; } .m-resident { background: var(--text); }"
     "\nsvg.memory path.tick { stroke: var(--line); }"
+    "\nsvg.memory rect { fill: var(--text); opacity: 0; } svg.memory rect:hover { opacity: 0.15; }"
 )
 
 
@@ -73,6 +76,7 @@ def memory_drawing(job: JobProfile) -> Html:
         *_areas(points, memory),
         tag("path", d=_line(points, "resident_bytes", memory), class_="resident"),
         *((_value(spill), tag("path", d=_area(points, "spilled_bytes", spill), class_="spilled")) if spilled else ()),
+        *(_moment(before, point, memory, bottom) for before, point in pairwise(points)),
         viewBox=f"0 0 {_LEFT + _WIDTH + 2} {bottom + 4}",
         width=_LEFT + _WIDTH + 2,
         height=bottom + 4,
@@ -121,6 +125,16 @@ def _axes(memory: Frame, bottom: int) -> list[Html]:
         drawn.append(tag("path", d=f"M{x} {_TOP - 4}V{bottom}", class_="tick"))
         drawn.append(tag("text", text, x=x, y=10, text_anchor=anchor, class_="label"))
     return [*drawn, _value(memory)]
+
+
+def _moment(before: MemoryPoint, point: MemoryPoint, frame: Frame, bottom: int) -> Html:
+    """Return the interval between two points, with the values of the later one for the pointer."""
+    (left, _), (right, _) = (map(float, frame.place(each.time_ms, 0).split()) for each in (before, point))
+    told = [f"{duration_text(point.time_ms)}: {size_text(point.resident_bytes)}"]
+    told += [f"{text} {size_text(getattr(point, name))}" for name, text in _PARTS.items() if getattr(point, name)]
+    told += [f"spilled {size_text(point.spilled_bytes)}"] if point.spilled_bytes else []
+    place = {"x": f"{left:.1f}", "y": _TOP, "width": f"{max(0.0, right - left):.1f}", "height": bottom - _TOP}
+    return tag("rect", tag("title", ", ".join(told)), **place)
 
 
 def _value(frame: Frame) -> Html:

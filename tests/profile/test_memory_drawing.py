@@ -44,6 +44,18 @@ def test_the_line_is_all_memory_and_the_areas_lie_on_each_other():
     assert lines["spilled"][1:-1][-1] == (1040.0, 144.0)
 
 
+def test_the_pointer_finds_the_values_of_each_moment_without_a_script():
+    found = re.findall(
+        r'<rect x="([\d.]+)" y="18" width="([\d.]+)" height="176"><title>([^<]*)</title></rect>', drawn(*POINTS)
+    )
+    assert [(float(x), float(width)) for x, width, _ in found] == [(244.6, 19.4), (264.0, 388.0), (652.0, 388.0)]
+    assert [told for *_, told in found] == [
+        "2.0 s: 400 B, managed 100 B, Arrow 50 B",
+        "6.0 s: 1 KB, managed 500 B, Arrow 50 B, network 100 B",
+        "10.0 s: 800 B, managed 500 B, network 100 B, spilled 7 KB",
+    ]
+
+
 def test_the_legend_tells_peaks_and_the_largest_of_several_processes():
     text = drawn(*POINTS)
     assert "all of the processes, at most <b>1 KB</b> of 2 TaskManagers, most of one 600 B" in text, text

@@ -31,7 +31,7 @@ from engine.graph.source_spec import SourceSplit
 from engine.parquet.column_streams import ColumnStream, ConvertedColumns
 from engine.parquet.footers import GroupPages, GroupPlan, arrow_schema
 from engine.parquet.group_look import GroupLook
-from engine.parquet.group_runs import KEPT_ROWS_MAX, GroupRuns, run_plan
+from engine.parquet.group_runs import KEPT_ROWS_MAX, GroupRuns
 from engine.parquet.open_file import OpenFile
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
@@ -90,7 +90,7 @@ class FileScan:
         self._even: dict[tuple[str, ...], bool] = {}
         #: The look at row groups that are one batch, and plans of these; None: not made yet.
         self._look: GroupLook | None = None
-        self._plans: dict[tuple[int, int], GroupPlan | None] | None = None
+        self._plans: dict[int, GroupPlan | None] | None = None
         self._runs = GroupRuns()
         #: Row groups that were fetched ahead.
         self._ahead: dict[int, _Ahead] = {}
@@ -166,7 +166,7 @@ class FileScan:
             return group
         last = group + 1
         if self._may_look and self._request.first is None:
-            end = min(end, group + self._runs.wanted)
+            end = min(end, group + self._runs.groups_max)
             while last < end and self.may_have(last):
                 last += 1
         return last
@@ -174,29 +174,34 @@ class FileScan:
     def rows(self, group: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of row groups that are wanted, of one or of those up to ``end``, in bounded batches."""
         end = group + 1 if end is None else end
-        if end - group > 1 and not self._looks_at_indexes:
-            plan = self._plan(group, end)
-            if plan is not None and self._memory.hold_run(plan.pages):
-                yield from self._looked_at_rows(group, end, plan)
-                return
-            self._runs.refuse(end - group)
-        for each in range(group, end):
-            yield from self._rows_of(each)
+        while group < end:
+            ahead = self._ahead.pop(group, None)
+            possible = self._possible_rows(group) if ahead is None else ahead.rows
+            plans = self._looked_at_together(group, end) if possible is None and self._may_look else []
+            if plans:
+                batch = self._look_at(group, plans)
+                group += self._runs.groups_read
+                if batch is not None:
+                    yield from self._bounded(batch, KEPT_ROWS_MAX)
+                del batch
+                continue
+            group += 1
+            for batch in self._arranged_batches(group - 1, possible, ahead):
+                yield from self._bounded(batch)
+                del batch  # a wide one is not kept while the next is read
 
-    def _rows_of(self, group: int) -> Iterator[pa.RecordBatch]:
-        ahead = self._ahead.pop(group, None)
-        possible = self._possible_rows(group) if ahead is None else ahead.rows
-        plan = self._plan(group, group + 1) if possible is None and self._may_look else None
-        if plan is not None and self._memory.hold_whole(plan.pages, PARQUET_BATCH_ROWS_MAX):
-            yield from self._looked_at_rows(group, group + 1, plan)
-            return
-        for batch in self._arranged_batches(group, possible, ahead):
-            yield from self._bounded(batch)
-            del batch  # a wide one is not kept while the next is read
-
-    def _looked_at_rows(self, group: int, end: int, plan: GroupPlan) -> Iterable[pa.RecordBatch]:
-        whole = self._look_at(group, end, plan)
-        return () if whole is None else self._bounded(whole, KEPT_ROWS_MAX)
+    def _looked_at_together(self, group: int, end: int) -> list[GroupPlan]:
+        """Return the plans of row groups, from one on, that a look may read, and hold memory; []: not even that one."""
+        plans: list[GroupPlan] = []
+        for each in range(group, group + 1 if self._looks_at_indexes else end):
+            plan = self._plan(each)
+            if plan is None or not self._memory.is_batch(plan.pages, PARQUET_BATCH_ROWS_MAX):
+                break
+            plans.append(plan)
+        while plans and not self._memory.hold_whole(max((plan.pages for plan in plans), key=_held_bytes)):
+            self._runs.refuse()
+            del plans[len(plans) // 2 :]
+        return plans
 
     def _bounded(self, batch: pa.RecordBatch, rows_max: int = PARQUET_BATCH_ROWS_MAX) -> Iterable[pa.RecordBatch]:
         """Return a batch in pieces of bounded size."""
@@ -207,33 +212,29 @@ class FileScan:
         bytes_max = max(BATCH_BYTES_MAX, self._memory.batch_bytes_max(row_bytes))
         return bounded_batches(batch, rows_max, size_bytes, bytes_max)
 
-    def _plan(self, group: int, end: int) -> GroupPlan | None:
-        """Return the plan for a look at row groups; None: some column is not decoded here."""
+    def _plan(self, group: int) -> GroupPlan | None:
+        """Return the plan for a look at a row group; None: some column is not decoded here."""
         plans = self._plans
         if plans is None:
             plans = self._plans = self._file.plans(*self._looked_at)
-        key = (group, end)
-        if key not in plans:
-            if end - group == 1:
-                plans[key] = self._file.plan(group, *self._looked_at)
-            else:
-                each = [self._plan(one, one + 1) for one in range(group, end)]
-                known = [plan for plan in each if plan is not None]
-                plans[key] = run_plan(known) if len(known) == len(each) else None
-        return plans[key]
+        if group not in plans:
+            plans[group] = self._file.plan(group, *self._looked_at)
+        return plans[group]
 
-    def _look_at(self, group: int, end: int, plan: GroupPlan) -> pa.RecordBatch | None:
-        """Return the wanted rows of row groups at once; None: there are none."""
-        look, rows = self._look, plan.pages.row_count
+    def _look_at(self, group: int, plans: list[GroupPlan]) -> pa.RecordBatch | None:
+        """Return the wanted rows of row groups at once, of the first of them at least; None: there are none."""
+        look, memory, runs = self._look, self._memory, self._runs
         if look is None:
             look = self._look = self._new_look()
-        batch = look.read(self._file.source(group), plan.looked_at, plan.others, rows)
+        rows_max = memory.rows_together(plans[0].pages)
+        kept_max = min(runs.kept_max(memory.row_bytes), int(rows_max))
+        batch = look.read(self._file.source(group), plans, runs.rows_together(rows_max), kept_max)
         if self._filter is not None:
             looked_at, others = self._looked_at
-            self._memory.note_width(looked_at, look.width)
-            self._memory.note_width(others, look.width_of_others)
+            memory.note_width(looked_at, look.width)
+            memory.note_width(others, look.width_of_others)
         kept_rows = 0 if batch is None else batch.num_rows
-        self._runs.note(end - group, look.width * rows, kept_rows, self._memory.row_bytes * kept_rows)
+        runs.note(look.groups_read, look.rows_read, look.width, kept_rows, memory.row_bytes)
         return batch if batch is None or self._comes_as_wanted else self._arranged(batch)
 
     def _new_look(self) -> GroupLook:
@@ -434,6 +435,10 @@ class FileScan:
 
 def _groups_of(split: SourceSplit) -> Sequence[int]:
     return range(split.start, split.end)
+
+
+def _held_bytes(pages: GroupPages) -> int:
+    return pages.held_bytes_max
 
 
 def _schema_of(file: OpenFile, request: ScanRequest) -> pa.Schema:

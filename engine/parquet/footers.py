@@ -89,7 +89,7 @@ Widths = tuple[tuple[str, int], ...]
 
 
 class GroupPlan(NamedTuple):
-    """The pages of row groups of which all columns are decoded here, and their columns as one look needs them."""
+    """The pages of a row group of which all columns are decoded here, and their columns as one look needs them."""
 
     pages: GroupPages
     #: the columns that are looked at first
@@ -110,8 +110,8 @@ class KnownGroups(NamedTuple):
     decoded: dict[tuple[int, Widths], GroupChunks]
     #: number of rows by row group
     row_counts: dict[int, int]
-    #: plans by the columns that are looked at, and the others; by first row group and end, None: there is none
-    plans: dict[tuple[Widths, Widths], dict[tuple[int, int], GroupPlan | None]]
+    #: plans by the columns that are looked at, and the others; by row group, None: there is none
+    plans: dict[tuple[Widths, Widths], dict[int, GroupPlan | None]]
     #: leaves of flat columns by name
     leaves: dict[str, int]
     #: conversions of leaves to types; None: pyarrow does them

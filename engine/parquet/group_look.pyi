@@ -3,12 +3,15 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from engine.parquet.fetched_bytes import FetchedBytes
-from engine.parquet.group_reader import GroupChunks, GroupReader
+from engine.parquet.footers import GroupPlan
+from engine.parquet.group_reader import GroupReader
 from engine.records.side_by_side import SideBySide
 
 class GroupLook:
     width: float
     width_of_others: float
+    groups_read: int
+    rows_read: int
     def __init__(
         self,
         reader: GroupReader,
@@ -18,5 +21,5 @@ class GroupLook:
         columns: list[str],
     ) -> None: ...
     def read(
-        self, source: int | FetchedBytes, chunks: GroupChunks, others: GroupChunks | None, rows: int
+        self, source: int | FetchedBytes, plans: list[GroupPlan], rows_together: int, kept_max: int
     ) -> pa.RecordBatch | None: ...

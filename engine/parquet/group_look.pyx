@@ -1,11 +1,16 @@
-"""GroupLook: a row group that is one batch, read with one call: the columns of its filter, the mask, the others' rows.
+"""GroupLook: row groups that are read with one call: the columns of their filter, the mask, the rows of the others.
 
     look = GroupLook(reader, others, mask, sides, columns)
-    look.read(source, chunks, chunks_of_others, rows) -> batch     None: no row is wanted
+    look.read(source, plans, rows_together, kept_max) -> batch     None: no row is wanted
+    look.groups_read  look.rows_read                   row groups of those given that have been read, and their rows
     look.width  look.width_of_others                   bytes of a row as they were decoded; 0.0: they were not
 
-    looked at ──► mask ──► kept rows of both                       all that is the same for each row group of a file is
-    others    ─────────────────┘                                   found out before
+    row groups    0     1 2   3 4   5 6 7
+    looked at ──► mask  mask  mask ─┐                  so many together as caches hold, until a batch's rows are kept
+    others    ─────────────────────►│ kept rows of all                  row groups without any are not read
+
+What is looked at is decoded for some row groups after the others, since it is large; what is left of it is small. So
+one batch comes of many row groups, and the other columns of all of them are decoded with one call.
 
 Row groups that are more than one batch, or have columns that pyarrow decodes, go through streams (``column_streams``).
 
@@ -19,8 +24,7 @@ from libc.stdint cimport int64_t
 import pyarrow as pa
 
 from engine.parquet.group_reader cimport GroupChunks, GroupReader
-from engine.records.kept_rows cimport Mask
-from engine.records.kept_rows import kept_rows
+from engine.records.kept_rows cimport Mask, kept_batch
 from engine.records.side_by_side cimport SideBySide
 
 
@@ -39,36 +43,87 @@ cdef class GroupLook:
     cdef GroupReader _reader, _others
     cdef object _mask
     cdef SideBySide _sides
-    cdef list _columns              # of the reader's, where there are no others; None: they are all, in order
-    cdef bint _is_settled
+    cdef list _columns              # of the reader's, those that come out; None: they are all, in order
     cdef readonly double width, width_of_others
+    cdef readonly int64_t groups_read, rows_read
 
     def __init__(self, GroupReader reader not None, GroupReader others, mask, SideBySide sides, list columns not None):
         self._reader, self._others = reader, others
         self._mask, self._sides = mask, sides
-        self._columns = None if reader._schema.names == columns else columns
+        names = reader._schema.names
+        own = columns if others is None else [name for name in names if name in columns]
+        self._columns = None if names == own else own
 
-    def read(self, source not None, GroupChunks chunks not None, GroupChunks others, int64_t rows):
-        """Return the wanted rows of a row group of so many; None: there are none. Raises as GroupReader does."""
-        cdef Mask words = None
+    def read(self, source not None, list plans not None, int64_t rows_together, int64_t kept_max):
+        """Return the wanted rows of row groups, from the first on; None: there are none. Raises as GroupReader does.
+
+        Args:
+            plans: GroupPlan of each row group, one at least.
+            rows_together: of the row groups of which columns are looked at with one mask, one row group at least.
+            kept_max: rows of a batch; a row group that may have rows beyond them is not looked at.
+        """
+        cdef list kept = []         # the wanted rows of what was looked at, but for the last of it
+        cdef list masks = []
+        cdef int64_t kept_rows = 0
+        cdef Mask words
+        self.groups_read = self.rows_read = 0
         self.width_of_others = 0
-        self._reader.begin(source, chunks)
-        batch = self._reader.read(rows)
-        self.width = self._reader.width()
-        mask = None if self._mask is None else self._mask(batch)
-        if mask is not None:
-            words = Mask(mask)
-            if words.rows != rows:
-                raise pa.ArrowInvalid(f"a mask of {words.rows} rows for {rows}")
-            if words.kept == 0:
-                return None
-        if self._others is None:
+        while True:
+            batch = self._looked_at(source, plans, rows_together)
+            mask = None if self._mask is None else self._mask(batch)
+            words = Mask(pa.repeat(True, batch.num_rows) if mask is None else mask)
+            if words.rows != batch.num_rows:
+                raise pa.ArrowInvalid(f"a mask of {words.rows} rows for {batch.num_rows}")
+            kept_rows += words.kept
             chosen = batch if self._columns is None else batch.select(self._columns)
-            return chosen if mask is None else kept_rows(chosen, mask)
-        if not self._is_settled:
-            self._sides.settle([batch.schema, self._others._schema])
-            self._is_settled = True
-        self._others.begin(source, others)
-        found = self._others.beside(rows, words, self._sides, batch, words)
+            if self._mask is None or self.groups_read == len(plans) or kept_rows + words.kept > kept_max:
+                break
+            if words.kept:
+                kept.append(kept_batch(words, chosen))
+            masks.append(words.array())
+        if kept_rows == 0:
+            return None
+        if self._others is None or masks:
+            kept.append(kept_batch(words, chosen))
+            chosen = kept[0] if len(kept) == 1 else joined(kept, kept_rows)
+        return chosen if self._others is None else self._beside(source, plans, chosen, words, masks)
+
+    cdef object _beside(self, object source, list plans, object chosen, Mask words, list masks):
+        """The rows of the other columns beside those of the ones that were looked at.
+
+        words: the mask of the last ones; masks: of those before, none of whose other rows are in chosen.
+        """
+        cdef list groups = [(others, pages.row_count) for pages, _, others in plans[:self.groups_read]]
+        cdef Mask of_all = Mask(pa.concat_arrays([*masks, words.array()])) if masks else words
+        self._sides.settle([chosen.schema, self._others._schema])
+        self._others.begin(source, chunks_of(groups))
+        found = self._others.beside(self.rows_read, of_all, self._sides, chosen, None if masks else words)
         self.width_of_others = self._others.width()
         return found
+
+    cdef object _looked_at(self, object source, list plans, int64_t rows_together):
+        """The columns that are looked at of the next row groups."""
+        cdef list groups = []
+        cdef int64_t rows = 0
+        for pages, looked_at, _ in plans[self.groups_read:]:
+            if groups and rows + <int64_t>pages.row_count > rows_together:
+                break
+            rows += <int64_t>pages.row_count
+            groups.append((looked_at, pages.row_count))
+        self._reader.begin(source, chunks_of(groups))
+        batch = self._reader.read(rows)
+        self.width = self._reader.width()
+        self.groups_read += len(groups)
+        self.rows_read += rows
+        return batch
+
+
+cdef GroupChunks chunks_of(list groups):
+    return groups[0][0] if len(groups) == 1 else GroupChunks.of_run(groups)
+
+
+cdef object joined(list batches, int64_t rows):
+    """Batches of one schema as one; of no columns: so many rows."""
+    if batches[0].num_columns:
+        return pa.concat_batches(batches)
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""]).select([])

@@ -1,65 +1,59 @@
-"""GroupRuns: how many row groups one look reads, by what the looks before have shown.
+"""GroupRuns: how much of row groups that follow one another a look reads, by what the looks before have shown.
 
-    runs.wanted                     row groups of the next look, if so many follow one another
-    runs.note(groups, rows, looked_at_bytes, kept_rows, kept_bytes)    what a look has read, and what is left of it
-    runs.refuse(groups)             there is no memory for so many
-    run_plan(plans)                 the plan of row groups that are read as one
+    runs.groups_max                 row groups of the next look
+    runs.rows_together(limit)       rows of those of which columns are looked at with one mask
+    runs.kept_max(row_bytes)        rows of a batch
+    runs.note(groups, rows, looked_at_width, kept_rows, row_bytes)     what a look has read, and what is left of it
+    runs.refuse()                   there is no memory for several
 
-    kept of each   ▏▎▏▎          few rows: 1, 2, 4, 8 row groups together, until what is looked at, or what is left,
-                   ████ ████     is as large as a batch should be for the processor's caches; many: one by one
+    kept of each   ▏▎▏▎          few rows: all row groups of a split are one look, the columns of the filter of so many
+                                 together as the processor's caches hold
+                   ████ ████     many: one by one
 
 What Python does for a row group is the same for eight of them. Of most row groups a filter leaves a tenth, and the
-batches behind it are small.
+batches behind it are small. The first look of a task reads one row group: the task may want a few rows.
 
 Held by: tests/parquet/test_group_runs.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from engine.parquet.footers import GroupPages, GroupPlan
-from engine.parquet.group_reader import GroupChunks
-
-_GROUPS_MAX: Final = 8
-#: bytes that a look decodes for its filter, and bytes and rows that are left of them: what caches of processors hold
+#: bytes that are decoded for a filter together, and bytes and rows of a batch: what caches of processors hold
 _BYTES_MAX: Final = 6 << 20
 KEPT_ROWS_MAX: Final = 1 << 18
+_GROUPS_MAX: Final = 64
+_LEAST_SHARE: Final = 1e-3
 
 
 class GroupRuns:
     """See the module's text. Thread: one."""
 
     def __init__(self) -> None:
-        self.wanted = 1
-        self._groups_max = _GROUPS_MAX
+        self.groups_max = 1
+        self._is_refused = False
+        #: Row groups that the last look has read.
+        self.groups_read = 0
+        #: Rows whose columns of the filter are as large as may be, and those of which a batch is left.
+        self._rows_together = 1
 
-    def note(self, groups: int, looked_at_bytes: float, kept_rows: int, kept_bytes: float) -> None:
-        """Note a look: the bytes that were decoded for its filter, and the rows that were left."""
-        share = max(looked_at_bytes / _BYTES_MAX, kept_bytes / _BYTES_MAX, kept_rows / KEPT_ROWS_MAX)
-        fitting = int(groups / share) if share * self._groups_max > groups else self._groups_max
-        self.wanted = max(1, min(2 * groups, fitting, self._groups_max))
+    def rows_together(self, rows_max: float) -> int:
+        """Return the rows that are looked at with one mask, at most so many."""
+        return max(1, int(min(self._rows_together, rows_max)))
 
-    def refuse(self, groups: int) -> None:
-        """Ask for fewer row groups from now on."""
-        self.wanted = self._groups_max = max(1, groups // 2)
+    @staticmethod
+    def kept_max(row_bytes: float) -> int:
+        """Return the rows of a batch."""
+        return int(min(KEPT_ROWS_MAX, _BYTES_MAX / max(1.0, row_bytes)))
 
+    def note(self, groups: int, rows: int, looked_at_width: float, kept_rows: int, row_bytes: float) -> None:
+        """Note a look: row groups, rows, the width of what was decoded for its filter, and the rows that were left."""
+        self.groups_read = groups
+        self.groups_max = 1 if self._is_refused else _GROUPS_MAX
+        share = max(_LEAST_SHARE, kept_rows / max(1, rows))
+        self._rows_together = int(min(_BYTES_MAX / max(0.125, looked_at_width), self.kept_max(row_bytes) / share))
 
-def run_plan(plans: Sequence[GroupPlan]) -> GroupPlan:
-    """Return the plan of row groups that are read as one; they have the same columns."""
-    counts = [plan.pages.row_count for plan in plans]
-    others = [(plan.others, count) for plan, count in zip(plans, counts, strict=True) if plan.others is not None]
-    looked_at = [(plan.looked_at, count) for plan, count in zip(plans, counts, strict=True)]
-    pages = _pages_of([plan.pages for plan in plans])
-    return GroupPlan(pages, GroupChunks.of_run(looked_at), GroupChunks.of_run(others) if others else None)
-
-
-def _pages_of(all_pages: Sequence[GroupPages]) -> GroupPages:
-    """Return the pages of row groups that are read one after the other: of each column those that hold most."""
-    held = {name: max(pages.held[name] for pages in all_pages) for name in all_pages[0].held}
-    rows = sum(pages.row_count for pages in all_pages)
-    row_bytes = sum(pages.row_bytes * pages.row_count for pages in all_pages) / max(1, rows)
-    held_bytes = sum(held.values())
-    group_bytes = max(pages.group_bytes for pages in all_pages)
-    return GroupPages(held, row_bytes, rows, group_bytes, held_bytes, held_bytes + max(held.values(), default=0))
+    def refuse(self) -> None:
+        """Ask for one row group from now on."""
+        self.groups_max, self._is_refused = 1, True

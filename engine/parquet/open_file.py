@@ -283,7 +283,7 @@ class OpenFile:
         """Return the place that readers of a row group begin at."""
         return self._file.source(group)
 
-    def plans(self, looked_at: Sequence[str], others: Sequence[str]) -> dict[tuple[int, int], GroupPlan | None]:
+    def plans(self, looked_at: Sequence[str], others: Sequence[str]) -> dict[int, GroupPlan | None]:
         """Return the known plans of row groups whose columns these are, to be added to; see ``plan``."""
         known = self._known.plans
         if len(known) > _PLANS_MAX:

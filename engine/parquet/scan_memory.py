@@ -104,31 +104,31 @@ class ScanMemory:
             self._resize(0)  # what the last row group had
         return is_reserved
 
-    def hold_whole(self, pages: GroupPages, rows_max: int) -> bool:
-        """Reserve what a row group takes that is read as one batch; False: it is not, or there is not as much.
+    def is_batch(self, pages: GroupPages, rows_max: int) -> bool:
+        """Whether a row group may be read as one batch.
 
-        The first row group of a task is none, unless its width was expected: how wide texts are is not known.
+        The first row group of a task may not, unless its width was expected: how wide texts are is not known.
         """
         row_bytes = max(self.row_bytes, pages.row_bytes)
         if not self.row_bytes or not 1 < pages.row_count <= rows_max:
             return False
-        return self._hold_batch(pages, row_bytes, self.batch_bytes_max(row_bytes))
+        return pages.row_count * row_bytes <= self.batch_bytes_max(row_bytes)
 
     def expect(self, row_bytes: float) -> None:
         """Take rows for so wide until some have come."""
         self.row_bytes = self.row_bytes or row_bytes
 
-    def hold_run(self, pages: GroupPages) -> bool:
-        """Reserve what row groups take that are read together; False: they may be too large for that.
+    def rows_together(self, pages: GroupPages) -> float:
+        """Return the rows of row groups of which columns may be decoded together.
 
         Should a filter leave all rows, which it did not do before, they are several batches, cut where they are.
         """
         row_bytes = max(self.row_bytes, pages.row_bytes)
-        limit = min(_RUN_BATCHES * self.batch_bytes_max(row_bytes), self._reserved.part_bytes)
-        return bool(self.row_bytes) and self._hold_batch(pages, row_bytes, limit)
+        return min(_RUN_BATCHES * self.batch_bytes_max(row_bytes), self._reserved.part_bytes) / row_bytes
 
-    def _hold_batch(self, pages: GroupPages, row_bytes: float, bytes_max: int) -> bool:
-        if pages.row_count * row_bytes > bytes_max or pages.held_bytes > process_budget.record_limit:
+    def hold_whole(self, pages: GroupPages) -> bool:
+        """Reserve what row groups take of which each is read at once; False: there is not as much."""
+        if pages.held_bytes > process_budget.record_limit:
             return False
         self._held_bytes = pages.held_bytes
         return self.hold(pages)

@@ -15,3 +15,6 @@ cdef class Mask:
 # Set columns of a batch to the kept rows of another one, which is opened by __arrow_c_array__: each at its place, -1:
 # none. Sources and results may be kept apart.
 cdef int keep_into(BatchBuilder builder, list places, Mask mask, object batch) except -1
+
+# The rows of a batch that are kept, as a batch; all of them: the batch itself.
+cdef object kept_batch(Mask mask, object batch)

@@ -257,21 +257,21 @@ cdef int keep_into(BatchBuilder builder, list places, Mask mask, object batch) e
 
 cdef object kept_batch(Mask mask, object batch):
     """The rows of a batch that are kept."""
-    cdef BatchBuilder builder = BatchBuilder.begin(batch.schema, mask.kept)
+    cdef BatchBuilder builder
+    if mask.rows != batch.num_rows:
+        raise pa.ArrowInvalid(f"a mask of {mask.rows} rows for a batch of {batch.num_rows}")
+    if mask.kept == mask.rows:
+        return batch
+    if mask.kept == 0 or batch.num_columns == 0:
+        return batch.slice(0, mask.kept)
+    builder = BatchBuilder.begin(batch.schema, mask.kept)
     keep_into(builder, list(range(batch.num_columns)), mask, batch)
     return builder.build()
 
 
 def kept_rows(batch not None, mask not None):
     """Return the rows of a pyarrow.RecordBatch for which a BooleanArray of as many rows is true."""
-    cdef Mask words = Mask(mask)
-    if words.rows != batch.num_rows:
-        raise pa.ArrowInvalid(f"a mask of {words.rows} rows for a batch of {batch.num_rows}")
-    if words.kept == words.rows:
-        return batch
-    if words.kept == 0 or batch.num_columns == 0:
-        return batch.slice(0, words.kept)
-    return kept_batch(words, batch)
+    return kept_batch(Mask(mask), batch)
 
 
 def narrowed_mask(mask not None, kept not None):

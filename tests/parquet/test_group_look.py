@@ -100,7 +100,7 @@ def test_the_width_of_rows_is_that_of_the_batches(path):
         return masks[-1]
 
     look = GroupLook(*readers, mask, SideBySide(TABLE.column_names), TABLE.column_names)
-    found = look.read(file.source(1), plan.looked_at, plan.others, ROWS // GROUPS)
+    found = look.read(file.source(1), [plan], 1, ROWS)
     rows = TABLE.slice(ROWS // GROUPS, ROWS // GROUPS)
     assert pa.Table.from_batches([found]).cast(TABLE.schema).equals(rows.filter(masks[0]))
     streams = [file.columns(1, names, ROWS) for names in (["n", "few"], ["many", "price", "flag"])]
@@ -114,7 +114,7 @@ def test_a_mask_of_other_rows_is_refused(path):
     plan = file.plan(0, ["n"], [])
     look = GroupLook(file.reader(("n",), 1), None, lambda _: pa.array([True]), SideBySide(["n"]), ["n"])
     with pytest.raises(pa.ArrowInvalid, match="a mask of 1 rows for 5000"):
-        look.read(file.source(0), plan.looked_at, plan.others, ROWS // GROUPS)
+        look.read(file.source(0), [plan], 1, ROWS)
     file.close()
 
 

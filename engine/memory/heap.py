@@ -17,7 +17,7 @@ decided there, once for all. A script that has loaded pyarrow before keeps its c
 
 Why, measured
     collector     a full collection looks at every object with the GIL held: 50 ms once the engine is loaded, several a
-                  second in a busy task; while modules come, and when the interpreter ends, longer than a small job
+                  second in a busy task; while modules come, longer than a small job
     holes         after some jobs half of the C library's heap, 40 MB of 210; to have them back costs 1 to 4 ms
     arenas        glibc gives threads up to eight for each processor, which kept 60 MB of a job over 6 GB
     jemalloc      gives back what is not used again within DECAY_MS; 100 had the kernel clear twice as many pages for a
@@ -35,7 +35,6 @@ Held by: tests/memory/test_resting_collector.py
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import gc
@@ -46,7 +45,6 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
 from types import ModuleType, TracebackType
 from typing import Any, Final
 
@@ -70,8 +68,6 @@ _LIBRARY_VARIABLES: Final = {
 _LOOK_S: Final = 0.1
 #: share of the time to spend on freeing memory
 _SHARE: Final = 0.01
-#: libraries that the engine itself is built on
-_OWN_LIBRARIES: Final = frozenset({"engine", "numpy", "pyarrow", "msgspec", "lz4"})
 
 
 # ------------------------------------------------------------------------------------------------- the three processes
@@ -106,7 +102,7 @@ def import_quickly(module: str) -> ModuleType:
     """Import a module that brings most others, and keep the collector from looking at what it brings.
 
     Modules live as long as the process. They become as old as can be, so that collections of young objects pass over
-    them; when the interpreter ends they are not looked at either, unless other libraries count their objects then.
+    them. The interpreter's last collections do look at them: they also close files that a user's cycles hold.
     """
     is_collecting, is_ours = gc.isenabled(), gc.get_freeze_count() == 0
     gc.disable()
@@ -117,8 +113,6 @@ def import_quickly(module: str) -> ModuleType:
         if is_ours:
             gc.freeze()
             gc.unfreeze()
-            atexit.unregister(_pass_over_at_the_end)  # once, however often
-            atexit.register(_pass_over_at_the_end)
         if is_collecting:
             gc.enable()
 
@@ -138,19 +132,6 @@ def _library_variables() -> Iterator[None]:
     finally:
         for name in missing:
             os.environ.pop(name, None)
-
-
-def _pass_over_at_the_end() -> None:
-    """Spare the interpreter its last collections; libraries in C may count their objects then, and complain."""
-    known = sys.stdlib_module_names | _OWN_LIBRARIES
-    suffixes = tuple(EXTENSION_SUFFIXES)
-    others = any(
-        (getattr(module, "__file__", None) or "").endswith(suffixes)
-        for name, module in tuple(sys.modules.items())
-        if name.partition(".")[0] not in known
-    )
-    if not others:
-        gc.freeze()
 
 
 # -------------------------------------------------------------------------------------------------------- the collector

@@ -48,6 +48,14 @@ def test_a_users_process_has_the_variables_and_the_collector_that_it_had(before,
     assert others == [first] * 3
 
 
+def test_a_file_that_only_a_cycle_holds_is_written_when_a_users_process_ends(tmp_path):
+    made = (
+        "class Log: pass\nlog = Log()\nlog.itself, log.file = log, open(sys.argv[1], 'w')\nlog.file.write('last words')"
+    )
+    run(f"import json, sys\nfrom engine import Environment\n{made}\nprint(json.dumps(0))", tmp_path / "log")
+    assert (tmp_path / "log").read_text() == "last words"
+
+
 def test_arrow_takes_its_memory_from_jemalloc_where_the_engine_comes_first():
     script = "import json\nfrom engine import Environment\nimport pyarrow as pa\n"
     assert run(script + "print(json.dumps(pa.default_memory_pool().backend_name))") == "jemalloc"

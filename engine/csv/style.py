@@ -30,7 +30,6 @@ import pyarrow as pa
 from engine.csv.encoding import checked_encoding
 from engine.errors import ConfigurationError
 from engine.expressions.binding import NoMatchError, Operand
-from engine.expressions.time_texts import bind_strftime
 from engine.graph.source_spec import SinkSpec
 
 if TYPE_CHECKING:
@@ -80,6 +79,7 @@ class CsvStyle(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
 def _writer(written: str, name: str) -> Callable[[pa.Array], pa.Array]:
     """Return the function from dates or timestamps to texts. Raises: ConfigurationError."""
+    from engine.expressions.time_texts import bind_strftime
 
     def texts(moments: pa.Array) -> pa.Array:
         if pa.types.is_date64(moments.type):

@@ -30,7 +30,6 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError
 from engine.expressions.binding import NoMatchError, Operand
-from engine.expressions.time_texts import parsing
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -116,6 +115,8 @@ class _Parser:
 
     @cached_property
     def _kernel(self) -> Callable[[pa.Array], pa.Array]:
+        from engine.expressions.time_texts import parsing
+
         bind = parsing("timestamp" if self._is_moment else "date")
         kernel: Callable[[pa.Array], pa.Array] = bind(
             [Operand(pa.string(), lambda _: None)], {"format": self.text, "strict": True}

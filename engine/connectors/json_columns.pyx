@@ -116,10 +116,10 @@ cdef bint read_integers(const Walk* walk, const Node* node, uint8_t* out, int32_
         place = &node.values[row_index]
         value = 0
         if kind_of(place) != NULL_VALUE:
+            if not parse_integer(walk.data + place.begin, size_of(place), walk.end, &value):
+                return False
             # A minus zero is no unsigned number.
-            if not parse_integer(walk.data + place.begin, size_of(place), &value) or not low <= value <= high or (
-                not is_signed and walk.data[place.begin] == 45
-            ):
+            if not low <= value <= high or (not is_signed and walk.data[place.begin] == 45):
                 return False
         put_integer(out, row_index, width, value)
     return True
@@ -133,7 +133,7 @@ cdef bint read_doubles(const Walk* walk, const Node* node, double* out) noexcept
         place = &node.values[row_index]
         out[row_index] = 0
         if kind_of(place) != NULL_VALUE:
-            if not parse_decimal(walk.data + place.begin, size_of(place), &out[row_index]):
+            if not parse_decimal(walk.data + place.begin, size_of(place), walk.end, &out[row_index]):
                 return False
     return True
 

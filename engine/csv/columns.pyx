@@ -141,7 +141,7 @@ cdef bint read_integers(ColumnRun* run, uint8_t* out, int32_t width) noexcept no
             return False
         value = 0
         if not is_null(run, row_index, &field):
-            if not parse_integer(field.text, field.size, &value):
+            if not parse_integer(field.text, field.size, run.data_end, &value):
                 return False
             if width < 8 and not -bound <= value < bound:
                 return False
@@ -156,7 +156,9 @@ cdef bint read_doubles(ColumnRun* run, double* out) noexcept nogil:
         if not next_field(run, row_index, &field):
             return False
         out[row_index] = 0
-        if not is_null(run, row_index, &field) and not parse_decimal(field.text, field.size, &out[row_index]):
+        if is_null(run, row_index, &field):
+            continue
+        if not parse_decimal(field.text, field.size, run.data_end, &out[row_index]):
             return False
     return True
 

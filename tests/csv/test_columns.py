@@ -100,6 +100,35 @@ def test_what_is_no_small_integer_is_left_alone(field):
     assert natively(b"-128,127\n", schema, empty_is_null=False)[0].to_pylist() == [{"a": -128, "b": 127}]
 
 
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_numbers_are_read_wherever_their_point_stands_and_where_the_block_ends(sign, end):
+    schema = pa.schema([("whole", pa.int64()), ("real", pa.float64())])
+    for digits in ("987654321987654", "000000000000000", "100000000000001"):
+        for size in range(1, len(digits) + 1):
+            whole = sign + digits[:size]
+            for real in (whole, *(f"{whole[:place]}.{whole[place:]}" for place in range(1 + len(sign), len(whole)))):
+                data = f"{whole},{real}\n-1,0.5\n{whole},{real}{end}".encode()
+                (batch,) = natively(data, schema)
+                assert same([batch], by_arrow(data, schema))
+
+
+@pytest.mark.parametrize("wrong", "/:;. -+eE,\x00\x7f\x80\xb0\xff")
+def test_what_is_no_digit_is_no_number_at_any_place(wrong):
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    for size in range(1, 12):
+        for place in range(size):
+            field = b"9" * place + wrong.encode("latin-1") + b"9" * (size - place - 1)
+            if wrong != "-" or place:
+                assert natively(b"1," + field + b"\n2,3\n12345678,3\n", schema) is None
+
+
+@pytest.mark.parametrize("size", range(9))
+def test_fields_are_found_however_many_there_are_in_64_bytes(size):
+    data = b"".join(b"x" * (size + row % 3 // 2) + b"," + b"y" * (row % 2) + b"\n" for row in range(300))
+    assert same(natively(data, EMPTY), by_arrow(data, EMPTY))
+
+
 def test_text_that_is_not_utf8_is_left_alone():
     assert natively(b"a,\xff\n", EMPTY) is None
     assert natively("a,\u00e9\n".encode(), EMPTY)[0].to_pylist() == [{"a": "a", "b": "\u00e9"}]

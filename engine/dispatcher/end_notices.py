@@ -1,4 +1,4 @@
-"""EndNotices: another program hears of the end of each job, by a webhook.
+"""EndNotices: other programs hear of the end of each job, by a webhook, and by what has a part in it besides.
 
     {"id": "0d9c...", "name": "daily sales", "user": "ada", "state": "FAILED",
      "start-time": 1764434000000, "end-time": 1764434032000, "duration": 32000}
@@ -9,6 +9,8 @@ Held by: tests/rpc/test_webhook.py
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import msgspec
 
@@ -32,12 +34,14 @@ def notice(job: JobOverview) -> bytes:
 
 
 class EndNotices:
-    """Tells of the ends of jobs; without a webhook nothing."""
+    """Tells of the ends of jobs; without a webhook and ``also`` nothing."""
 
-    def __init__(self, webhook: Webhook | None = None) -> None:
-        self._webhook = webhook
+    def __init__(self, webhook: Webhook | None = None, also: Callable[[JobOverview], None] | None = None) -> None:
+        self._webhook, self._also = webhook, also
 
     def tell(self, job: JobOverview) -> None:
         """Queue what is told of a job that has ended."""
         if self._webhook is not None:
             self._webhook.post(f"the end of job {job.job_id}", notice(job))
+        if self._also is not None:
+            self._also(job)

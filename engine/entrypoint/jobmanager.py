@@ -140,6 +140,7 @@ class JobManager:
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
         self._watch.export("jobmanager", lambda: families_here(services))
+        self._spans = self._watch.export_spans("jobmanager", services.ask_dispatcher)
         self._webhook = load_webhook(context.configuration, self._clock)
         self._add_routes(rest_routes(services))
 
@@ -223,9 +224,8 @@ class JobManager:
             lambda: election.has_leadership(epoch),
             self._context.on_fatal,
         )
-        stores = leading_stores(
-            self._configuration, self._storage, self._handles, leadership, self._blobs, EndNotices(self._webhook)
-        )
+        notices = EndNotices(self._webhook, None if self._spans is None else self._spans.ended)
+        stores = leading_stores(self._configuration, self._storage, self._handles, leadership, self._blobs, notices)
         return LeadingComponents(leadership, leading_settings(self._configuration, self._rpc), stores)
 
     def _begin_leading(self, dispatcher: Dispatcher) -> None:

@@ -18,10 +18,13 @@ from functools import partial
 from pathlib import Path
 
 from engine.config.loader import Configuration
+from engine.config.operating_options import OPENTELEMETRY_INTERVAL
 from engine.insight.disk_watch import DiskWatch
 from engine.insight.loop_lag import LoopLag
 from engine.insight.process_meter import ProcessMeter
-from engine.rest.opentelemetry_export import Collect, OpenTelemetryExport, opentelemetry_export
+from engine.rest.opentelemetry_export import Collect, OpenTelemetryExport
+from engine.rest.opentelemetry_spans import Ask, SpanExport
+from engine.rest.otlp_sender import otlp_sender, resource_of
 from engine.rest.process_families import CERTIFICATE_ENDS
 from engine.rest.prometheus_routes import own_families
 from engine.rpc.tls import certificate_ends_s
@@ -38,19 +41,31 @@ class ProcessWatch:
     ) -> None:
         asked = tuple(dict.fromkeys(folders))
         self._configuration = configuration
-        self._executor = ThreadPoolExecutor(max_workers=len(asked) + 2, thread_name_prefix="drey-watch")
+        self._executor = ThreadPoolExecutor(max_workers=len(asked) + 3, thread_name_prefix="drey-watch")
         self._lag = LoopLag()
         self._disks = DiskWatch(asked, own=own_files)
         self.meter = ProcessMeter(self._lag.metrics, self._disks.metrics)
         ends = {f"{CERTIFICATE_ENDS}{name}": end_s for name, end_s in certificate_ends_s(configuration).items()}
         self.meter.add(lambda: ends)
-        self._export: OpenTelemetryExport | None = None
+        self._exports: list[OpenTelemetryExport | SpanExport] = []
         self._running: list[asyncio.Task[None]] = []
 
     def export(self, process: str, collect: Collect | None = None) -> None:
         """Have the metrics exported where it is configured; those of the meter unless ``collect`` has more."""
-        collect = collect or partial(own_families, process, self.meter)
-        self._export = opentelemetry_export(self._configuration, process, collect, self._executor)
+        sender = otlp_sender(self._configuration, "metrics", self._executor)
+        if sender is not None:
+            interval_s = self._configuration.get(OPENTELEMETRY_INTERVAL) / 1000
+            collect = collect or partial(own_families, process, self.meter)
+            self._exports.append(OpenTelemetryExport(sender, resource_of(process), interval_s, collect))
+
+    def export_spans(self, process: str, ask: Ask) -> SpanExport | None:
+        """Have traces of jobs exported where it is configured, and return what hears of their ends."""
+        sender = otlp_sender(self._configuration, "traces", self._executor)
+        if sender is None:
+            return None
+        export = SpanExport(sender, resource_of(process), ask)
+        self._exports.append(export)
+        return export
 
     def start(self) -> None:
         """Begin to look."""
@@ -58,7 +73,7 @@ class ProcessWatch:
         self._running = [
             loop.create_task(self._lag.run(), name="event loop's lag"),
             loop.create_task(self._disks.run(self._executor), name="disks"),
-            *(loop.create_task(each.run(), name="OpenTelemetry") for each in (self._export,) if each is not None),
+            *(loop.create_task(each.run(), name="OpenTelemetry") for each in self._exports),
         ]
 
     async def stop(self) -> None:

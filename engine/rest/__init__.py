@@ -14,7 +14,8 @@ overview_page.py       the page of all jobs (overview_query.py, job_progress.py)
 overview_feed.py       the same, live (overview_script.py)
 status_pages.py        pages for people (process_pages.py; the page of a job is that of its profile, engine.profile)
 flame_graph_page.py    what the time of a process goes into
-prometheus_routes.py   metrics for Prometheus (cluster_families.py, process_families.py), and by opentelemetry_export.py
+prometheus_routes.py   metrics for Prometheus (cluster_families.py, process_families.py)
+opentelemetry_export.py  the same, pushed by OTLP; opentelemetry_spans.py: jobs as traces (otlp_sender.py)
 openapi.py             the description of all this
 streaming_routes.py    what exists only for streams, refused by name
 job_document.py        JobDetails as documents (vertex_document.py, job_details.py)

@@ -4,10 +4,7 @@
 
 Each process exports itself, the leader the cluster and its running jobs as well. A name and its unit are such that a
 receiver which makes names of Prometheus' of them makes the name at ``/metrics`` again, so that alerts stay as they are;
-where the semantic conventions have a name, it is that one. Headers, certificates, the time limit and attributes of the
-resource are the standard's variables: OTEL_EXPORTER_OTLP_HEADERS, OTEL_RESOURCE_ATTRIBUTES and so on.
-
-A receiver that is not there, or hangs, holds one thread, and nothing waits for it. The log tells it once.
+where the semantic conventions have a name, it is that one.
 
 Held by: tests/rest/test_opentelemetry_export.py
 """
@@ -16,21 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import Executor
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from prometheus_client.metrics_core import Metric
 
 from engine import __version__
-from engine.config.loader import Configuration
-from engine.config.operating_options import OPENTELEMETRY_ENDPOINT, OPENTELEMETRY_INTERVAL
-from engine.errors import ConfigurationError
+from engine.rest.otlp_sender import OtlpSender
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricsData
@@ -55,98 +48,27 @@ _NAMESPACES = re.compile("^drey_(process|job|taskmanager|zookeeper|flight_sql)_"
 Collect = Callable[[], Awaitable[Iterable[Metric]]]
 
 
-def opentelemetry_export(
-    configuration: Configuration, process: str, collect: Collect, executor: Executor
-) -> OpenTelemetryExport | None:
-    """Return the export of a process; None where none is configured.
-
-    Raises: ConfigurationError where the package is missing or the endpoint is no URL.
-    """
-    endpoint = configuration.get(OPENTELEMETRY_ENDPOINT)
-    if endpoint is None:
-        return None
-    key, parts = OPENTELEMETRY_ENDPOINT.key, urlsplit(endpoint)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"{key} has to be http://HOST:4318 or https://HOST:4318")
-    if parts.username or parts.password or parts.query:
-        raise ConfigurationError(f"{key} is told in logs: write credentials to OTEL_EXPORTER_OTLP_HEADERS")
-    try:
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-
-        exporter = OTLPMetricExporter(endpoint=f"{endpoint.rstrip('/')}/v1/metrics")
-        resource = resource_of(process)
-    except ImportError as error:
-        raise ConfigurationError(f"{key} needs the extra: pip install 'drey-engine[opentelemetry]' ({error})") from None
-    interval_s = configuration.get(OPENTELEMETRY_INTERVAL) / 1000
-    return OpenTelemetryExport(exporter, resource, interval_s, collect, executor)
-
-
 class OpenTelemetryExport:
-    """The export of one process. Thread: the event loop; requests are made in the executor, one at a time."""
+    """The export of one process. Thread: the event loop."""
 
-    def __init__(
-        self, exporter: Any, resource: Resource, interval_s: float, collect: Collect, executor: Executor
-    ) -> None:
-        self._exporter, self._resource, self._interval_s = exporter, resource, interval_s
-        self._collect, self._executor = collect, executor
+    def __init__(self, sender: OtlpSender, resource: Resource, interval_s: float, collect: Collect) -> None:
+        self._sender, self._resource, self._interval_s, self._collect = sender, resource, interval_s, collect
         self._begin_ns = time.time_ns()
-        self._said = _Said()
-        #: flag: the last request was not taken
-        self._is_failing = False
-        logging.getLogger(type(exporter).__module__).addFilter(self._said)
 
     async def run(self) -> None:
         """Export now and after each interval, until it is cancelled."""
-        from opentelemetry.sdk.metrics.export import MetricExportResult
-
-        loop = asyncio.get_running_loop()
         try:
             while True:
                 try:
-                    data = metrics_data(await self._collect(), self._resource, self._begin_ns, time.time_ns())
-                    done = await loop.run_in_executor(self._executor, self._exporter.export, data)
-                    self._tell(is_failing=done is not MetricExportResult.SUCCESS)
-                except Exception as error:  # the export is beside the work of the process
-                    self._said.text = f"{type(error).__name__}: {error}"
-                    self._tell(is_failing=True)
+                    families = await self._collect()
+                except Exception:  # such as a question of a leader to a component that ends
+                    _log.exception("OpenTelemetry: metrics of this moment are missing")
+                else:
+                    make = partial(metrics_data, families, self._resource, self._begin_ns, time.time_ns())
+                    await self._sender.send(make)
                 await asyncio.sleep(self._interval_s)
         finally:
-            logging.getLogger(type(self._exporter).__module__).removeFilter(self._said)
-            self._exporter.shutdown()
-
-    def _tell(self, *, is_failing: bool) -> None:
-        if is_failing and not self._is_failing:
-            _log.warning("OpenTelemetry: metrics are not exported until further notice: %s", self._said.text)
-        elif self._is_failing and not is_failing:
-            _log.info("OpenTelemetry: metrics are exported again")
-        self._is_failing = is_failing
-
-
-class _Said(logging.Filter):
-    """Text of the SDK about the last failure: kept, since the SDK logs each request anew."""
-
-    text = ""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Keep the text."""
-        if record.levelno >= logging.ERROR or not self.text:
-            self.text = record.getMessage()
-        return False
-
-
-def resource_of(process: str) -> Resource:
-    """Return the attributes of a process; those of the standard's variables win."""
-    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-
-    told: dict[str, Any] = {
-        "service.namespace": "drey",
-        "service.name": f"drey-{process.partition('-')[0] if process.startswith('taskmanager-') else process}",
-        "service.instance.id": f"{process}@{os.uname().nodename}:{os.getpid()}",
-        "service.version": __version__,
-        "host.name": os.uname().nodename,
-        "process.pid": os.getpid(),
-    }
-    return Resource(told).merge(OTELResourceDetector().detect())
+            self._sender.close()
 
 
 def metrics_data(families: Iterable[Metric], resource: Resource, begin_ns: int, now_ns: int) -> MetricsData:

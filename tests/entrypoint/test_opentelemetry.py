@@ -1,4 +1,4 @@
-"""Each process of a real cluster exports its metrics; a receiver that hangs delays neither jobs nor the end."""
+"""Each process of a real cluster exports its metrics, the leader its jobs; a receiver that hangs delays nothing."""
 
 import subprocess
 import sys
@@ -14,6 +14,12 @@ JOB = """
 from drey import Environment
 print(Environment().from_dict({"x": [1]}).collect())
 """
+
+
+def spans_of(receiver):
+    """Return the spans of the first job."""
+    traces = [request for path, _, request in tuple(receiver.heard) if path == "/v1/traces"]
+    return list(traces[0].resource_spans[0].scope_spans[0].spans) if traces else []
 
 
 def run_job(installation, tmp_path):
@@ -33,7 +39,9 @@ def test_each_process_exports_itself_and_the_leader_the_cluster_too(installation
     def told():
         """Return the names of the metrics of each service."""
         heard = {}
-        for _, _, request in tuple(receiver.heard):
+        for path, _, request in tuple(receiver.heard):
+            if path != "/v1/metrics":
+                continue
             resource, metrics = metrics_of(request)
             heard.setdefault(resource["service.name"], set()).update(metrics)
         return heard
@@ -43,6 +51,10 @@ def test_each_process_exports_itself_and_the_leader_the_cluster_too(installation
         assert started.returncode == 0, started.stdout + started.stderr
         run_job(installation, tmp_path)
         until(lambda: set(told()) == {"drey-jobmanager", "drey-taskmanager"}, "an export of both")
+        until(lambda: spans_of(receiver), "the trace of the job")
+        job, *others = spans_of(receiver)
+        assert {span.trace_id for span in others} == {job.trace_id} and job.name == "job (collect)"
+        assert {span.parent_span_id for span in others} > {job.span_id}, "vertices, and attempts below them"
         of_worker, of_leader = told()["drey-taskmanager"], told()["drey-jobmanager"]
         assert {"drey.taskmanagers", "drey.job.duration", "drey.leader"} <= of_leader - of_worker
         assert "drey.process.managed_memory" in of_worker - of_leader
@@ -50,7 +62,8 @@ def test_each_process_exports_itself_and_the_leader_the_cluster_too(installation
         count = len(receiver.heard)
         until(lambda: len(receiver.heard) == count + 2, "requests of both that hang")
         run_job(installation, tmp_path)
-        assert len(receiver.heard) == count + 2, "nothing waits for an answer but the export"
+        metrics = [path for path, *_ in receiver.heard[count:] if path == "/v1/metrics"]
+        assert len(metrics) == 2, "nothing waits for an answer but the export"
         stopped = installation.run("cluster", "stop")
         assert stopped.returncode == 0, stopped.stdout + stopped.stderr
     finally:

@@ -12,15 +12,19 @@ from threading import Event, Thread
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from engine.config.loader import configuration_from_texts
 from engine.entrypoint.process_watch import ProcessWatch
 from engine.errors import ConfigurationError
 from engine.insight.cluster_events import ClusterEvents
 from engine.rest.cluster_families import event_families
-from engine.rest.opentelemetry_export import metrics_data, name_and_unit, opentelemetry_export, resource_of
+from engine.rest.opentelemetry_export import metrics_data, name_and_unit
+from engine.rest.otlp_sender import otlp_sender, resource_of
 from engine.rest.process_families import PROCESS_ROWS
 from tests.entrypoint.monitoring import families
+
+REQUESTS = {"/v1/metrics": ExportMetricsServiceRequest, "/v1/traces": ExportTraceServiceRequest}
 
 
 class Receiver:
@@ -34,7 +38,7 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.heard.append((self.path, dict(self.headers), ExportMetricsServiceRequest.FromString(body)))
+                receiver.heard.append((self.path, dict(self.headers), REQUESTS[self.path].FromString(body)))
                 receiver.go_on.wait(30)
                 self.send_response(receiver.status)
                 self.send_header("Content-Length", "0")
@@ -166,11 +170,11 @@ def test_a_receiver_that_is_not_there_is_told_once_and_one_that_comes_back_too(r
         watch = await watching(settings(receiver.url))
         await until(lambda: len(receiver.heard) > 2)
         receiver.status = 200
-        await until(lambda: "exported again" in caplog.text)
+        await until(lambda: "taken again" in caplog.text)
         await watch.stop()
 
     asyncio.run(body())
-    told = [record.getMessage() for record in caplog.records if "opentelemetry" in record.name]
+    told = [record.getMessage() for record in caplog.records if "otlp" in record.name]
     assert len(told) == 2 and "400" in told[0], told
 
 
@@ -201,7 +205,7 @@ def test_a_receiver_that_does_not_answer_holds_nothing_up(receiver):
 def test_what_is_missing_or_wrong_is_told_at_the_start(monkeypatch):
     def export(url):
         with ThreadPoolExecutor() as executor:
-            return opentelemetry_export(configuration_from_texts({"opentelemetry.endpoint": url}), "p", None, executor)
+            return otlp_sender(settings(url), "metrics", executor)
 
     with pytest.raises(ConfigurationError, match="http://HOST:4318"):
         export("collector:4318")
@@ -213,6 +217,8 @@ def test_what_is_missing_or_wrong_is_told_at_the_start(monkeypatch):
         export("http://collector:4318")
 
 
-def test_without_an_endpoint_there_is_no_export():
+def test_without_an_endpoint_or_against_a_variable_there_is_no_export(monkeypatch):
     with ThreadPoolExecutor() as executor:
-        assert opentelemetry_export(configuration_from_texts({}), "p", None, executor) is None
+        assert otlp_sender(configuration_from_texts({}), "metrics", executor) is None
+        monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+        assert otlp_sender(settings("http://collector:4318"), "traces", executor) is None

@@ -33,7 +33,7 @@ OPENTELEMETRY_ENDPOINT = _option(
     "opentelemetry.endpoint",
     "string",
     None,
-    "URL of a receiver of OTLP over HTTP, such as http://collector:4318, to which each process sends its metrics, and a "
+    "URL of a receiver of OTLP over HTTP, such as http://collector:4318, to which each process sends its metrics, a "
     "leader the traces of jobs. Headers and certificates: OTEL_EXPORTER_OTLP_HEADERS and the other variables of the "
     "standard. Default: nothing is sent.",
 )

@@ -19,7 +19,7 @@ Held by: tests/optimizer/test_stored_filters.py
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -134,29 +134,33 @@ def _inserted(nodes: Sequence[PhysicalNode], taken: Sequence[_Wanted], mode: Exe
     by_source: dict[int, list[_Wanted]] = defaultdict(list)
     for wanted in taken:
         by_source[wanted.source].append(wanted)
+    needs = {node.id: [channel.source for channel in node.inputs] for node in nodes}
+    for source, each in by_source.items():
+        needs[source] += [_producer(nodes, wanted) for wanted in each]
     number: dict[int, int] = {}
     made: list[PhysicalNode] = []
+    for node in _in_order(nodes, needs):
+        changed = msgspec.structs.replace(
+            node, inputs=tuple(msgspec.structs.replace(each, source=number[each.source]) for each in node.inputs)
+        )
+        for wanted in by_source[node.id]:
+            made.append(_maker(nodes, wanted, number[_producer(nodes, wanted)], len(made), mode))
+            changed = _with_filter_input(changed, made[-1], nodes[wanted.join], wanted)
+        number[node.id] = len(made)
+        made.append(msgspec.structs.replace(changed, id=len(made)))
+    return tuple(made)
+
+
+def _in_order(nodes: Sequence[PhysicalNode], needs: Mapping[int, Sequence[int]]) -> Iterator[PhysicalNode]:
+    """Yield the nodes as they stand, but none before those that it needs."""
+    done: set[int] = set()
     waiting = [node.id for node in reversed(nodes)]
     while waiting:
-        node = nodes[waiting[-1]]
-        wanted_here = by_source.get(node.id, ())
-        below = [*(each.source for each in node.inputs), *(_producer(nodes, each) for each in wanted_here)]
-        missing = [each for each in below if each not in number]
-        if node.id in number or missing:
-            waiting.extend(missing)
-            if not missing:
-                waiting.pop()
-            continue
-        waiting.pop()
-        inputs = tuple(msgspec.structs.replace(each, source=number[each.source]) for each in node.inputs)
-        node = msgspec.structs.replace(node, inputs=inputs)
-        for wanted in wanted_here:
-            maker = _maker(nodes, wanted, number[_producer(nodes, wanted)], len(made), mode)
-            made.append(maker)
-            node = _with_filter_input(node, maker, nodes[wanted.join], wanted)
-        number[node.id] = len(made)
-        made.append(msgspec.structs.replace(node, id=len(made)))
-    return tuple(made)
+        if missing := [each for each in needs[waiting[-1]] if each not in done]:
+            waiting.extend(reversed(missing))
+        elif (last := waiting.pop()) not in done:
+            done.add(last)
+            yield nodes[last]
 
 
 def _producer(nodes: Sequence[PhysicalNode], wanted: _Wanted) -> int:

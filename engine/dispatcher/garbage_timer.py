@@ -7,7 +7,8 @@ beside its outputs goes first, since its graph alone knows where that is. Handle
 others are left to ``flink-run ha gc``. A handle is looked for again before anything is removed, so the jobs of another
 leader are safe. How old a file is depends on two wall clocks, that of the storage and that of this machine: what was
 written a moment ago looks old where they differ. So it must also have been seen as an orphan for as long, by the
-monotonic clock.
+monotonic clock. Where the storage's clock is ahead of this one, that alone counts: else what is left would stay until
+this clock has come there. What has been written anew in between, and is younger than before, is seen anew.
 
 Held by: tests/dispatcher/test_orphans.py
 """
@@ -51,8 +52,8 @@ class GarbageTimer:
         self._blocking_work = blocking_work
         self._clock = clock
         self._age_s = age_s
-        #: first look at each orphan that the last look has found, by kind and path
-        self._seen_s: dict[tuple[str, str], float] = {}
+        #: times of the first look at each orphan that the last look has found, and its age then, by kind and path
+        self._seen_s: dict[tuple[str, str], tuple[float, float]] = {}
 
     async def run(self) -> None:
         """Look again and again, as long as this process leads."""
@@ -67,8 +68,11 @@ class GarbageTimer:
         """Remove what is old enough; return the number of bytes."""
         removed, kept = 0, set[str]()
         orphans = [orphan for orphan in find_orphans(self._folder, self._handles) if orphan.kind in _KINDS]
-        now_s, seen_s = self._clock.monotonic_s(), self._seen_s
-        self._seen_s = {(key := (each.kind, each.path)): seen_s.get(key, now_s) for each in orphans}
+        now_s, before, self._seen_s = self._clock.monotonic_s(), self._seen_s, {}
+        for each in orphans:
+            age_s = each.age_s or 0.0
+            first_s, last_age_s = before.get((each.kind, each.path), (now_s, age_s))
+            self._seen_s[each.kind, each.path] = (now_s if age_s < last_age_s else first_s, age_s)
         for orphan in sorted(orphans, key=lambda orphan: _KINDS.index(orphan.kind)):
             if self._is_removed(orphan, kept):
                 removed += orphan.size_bytes
@@ -79,8 +83,10 @@ class GarbageTimer:
 
     def _is_removed(self, orphan: Orphan, kept: set[str]) -> bool:
         """Remove an orphan that is old, unless something of its job had to be ``kept``; return whether it is gone."""
-        seen_s = self._clock.monotonic_s() - self._seen_s[orphan.kind, orphan.path]
-        if orphan.age_s is None or min(orphan.age_s, seen_s) < self._age_s or orphan.job_id in kept:
+        seen_s = self._clock.monotonic_s() - self._seen_s[orphan.kind, orphan.path][0]
+        if orphan.age_s is None or orphan.job_id in kept:
+            return False
+        if min(orphan.age_s if orphan.age_s > 0 else seen_s, seen_s) < self._age_s:
             return False
         try:
             return remove_orphan(orphan, self._handles)

@@ -43,7 +43,7 @@ class Orphan(NamedTuple):
     job_id: str
     path: str
     size_bytes: int
-    #: seconds since the last change; None: unknown
+    #: seconds since the last change, below 0 where the clock of the storage is ahead; None: unknown
     age_s: float | None
     #: staging, by its target
     staging: Staging | None = None
@@ -143,7 +143,7 @@ def _orphan(kind: str, job_id: str, path: str) -> Orphan:
 
 
 def _age_s(changed_s: float | None) -> float | None:
-    return None if changed_s is None else max(0.0, SystemClock().wall_ms() / 1000 - changed_s)
+    return None if changed_s is None else SystemClock().wall_ms() / 1000 - changed_s
 
 
 def _stagings_of(folder: str, job_id: str) -> Iterator[tuple[JobId, Staging]]:

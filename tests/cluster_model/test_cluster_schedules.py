@@ -29,6 +29,8 @@ FOUND = {
     ("rough", 20343): "the same",
     ("rough", 31228): "a job that had been cancelled was gone while it was read, and the Dispatcher ended",
     ("disks", 30236): "a cancelled task of the model reported to a JobMaster that was gone, and kept its slot",
+    ("rough", 159): "a leader with a clock behind that of the storage left garbage until it had come there",
+    ("rough", 166): "the same",
     ("rough", 20467): "a job that was cancelled while it could not be read ended once more, as one that is lost",
 }
 

@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -290,4 +291,26 @@ def test_what_looks_old_since_clocks_differ_is_left_until_it_has_been_seen_for_a
     assert timer.collect() == 0, "it was needed in between"
     clock.advance(100.0)
     is_left_by(late)
+    assert timer.collect() > 0 and kinds(world) == []
+
+
+def test_what_seems_to_be_of_the_future_is_left_until_it_has_been_seen_unchanged_for_long(world):
+    jobs, graph, clock = world.leader(), job_graph([1]), ManualClock()
+    timer = GarbageTimer(str(world.folder), world.handles, 0.01, None, clock, 100.0)
+
+    def written_in_s(seconds):
+        """Have the storage's clock be ahead of this machine's when it is written."""
+        for path in world.folder.rglob("*"):
+            os.utime(path, (time.time() + seconds,) * 2)
+
+    jobs.put(graph)
+    forget(world, graph)
+    written_in_s(86_400)
+    assert timer.collect() == 0
+    clock.advance(99.0)
+    written_in_s(90_000)
+    assert timer.collect() == 0
+    clock.advance(99.0)
+    assert timer.collect() == 0, "it was written anew"
+    clock.advance(1.0)
     assert timer.collect() > 0 and kinds(world) == []

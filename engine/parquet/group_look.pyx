@@ -81,6 +81,7 @@ cdef class GroupLook:
             if words.kept:
                 kept.append(kept_batch(words, chosen))
             masks.append(words.array())
+            batch = chosen = mask = None    # the next ones are decoded where these were
         if kept_rows == 0:
             return None
         if self._others is None or masks:

@@ -134,6 +134,18 @@ def test_a_look_ends_where_the_rows_of_a_batch_are_kept(path):
     assert look_at(path, range(GROUPS), ["n"], ["price"], part_by_part(nothing), 1, kept_max=1) == (None, GROUPS)
 
 
+def test_what_was_looked_at_is_gone_before_more_of_it_is_decoded(path):
+    nothing, allocated = pa.array([False] * PER_GROUP), []
+
+    def mask(batch):
+        allocated.append(pa.total_allocated_bytes())
+        return nothing
+
+    look_at(path, range(GROUPS), ["n", "price"], ["flag"], mask, 1)
+    assert len(allocated) == GROUPS
+    assert max(allocated) - allocated[0] < PER_GROUP * 10
+
+
 def test_several_row_groups_are_one_batch(path):
     file = OpenFile(path, ["n"])
     chunks = [file.plan(group, ["n"], []).looked_at for group in (0, 1)]

@@ -33,7 +33,7 @@ from engine.join.join_phase import JoinPhase
 def build_keys(HashJoin owner not None, positions, int64_t rows_max, int64_t bytes_max):
     """Return lists of arrays for some keys of a join with a complete build side; None: more than is allowed."""
     cdef JoinSide build = owner._roles.build
-    if owner.phase is not JoinPhase.PROBING or owner._level is None:
+    if owner.phase not in (JoinPhase.COMPLETE, JoinPhase.PROBING) or owner._level is None:
         raise ValueError("only a join with a complete build side of its own has its keys")
     if owner._input.row_count - owner._input.null_key_count > rows_max:
         return None

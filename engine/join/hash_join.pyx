@@ -1,7 +1,8 @@
 """HashJoin: the hybrid hash join, within a pool of pages, beyond it on disk.
 
     join = HashJoin(spec, pool, space)
-    join.add_build_batch(batch) / add_build_pages(pages) / add_build_rows(buffer) ...  ─► join.finish_build()
+    join.add_build_batch(batch) / add_build_pages(pages) / add_build_rows(buffer) ...
+    join.finish_build()                        or end_build(), then fill_table(): between them its keys are there
     for batch in join.probe(batch): ...        exhaust each before the next call
     for batch in join.finish_probe(): ...      what was spilled
     join.close()
@@ -61,6 +62,7 @@ from engine.partitions.recursion import Recursion
 from engine.records.whole_rows import rows_outside
 
 cdef object BUILDING = JoinPhase.BUILDING
+cdef object COMPLETE = JoinPhase.COMPLETE
 cdef object PROBING = JoinPhase.PROBING
 cdef object NEXT_PAIR = JoinPhase.NEXT_PAIR
 cdef object REPARTITIONING = JoinPhase.REPARTITIONING
@@ -168,10 +170,22 @@ cdef class HashJoin:
     def finish_build(self):
         """Build the table over what stayed in memory; probing may begin."""
         self._expect(BUILDING, "finish_build()")
+        self.end_build()
+        self.fill_table()
+
+    def end_build(self):
+        """Take no more build rows: what is known of all of them can be told before there is a table."""
+        self._expect(BUILDING, "end_build()")
         if self._input.finish():
             self._roles.tables.choose_dictionary()
-        self._level.finish_build(self._roles.tables)
+        self._level.end_build(self._roles.tables)
         self.partitions_spilled += self._level.spilled_count
+        self._advance(COMPLETE)
+
+    def fill_table(self):
+        """Build the table over what stayed in memory; probing may begin."""
+        self._expect(COMPLETE, "fill_table()")
+        self._level.fill(self._roles.tables)
         self._begin_probing(self)
         if not self._level.spilled_count:
             self._roles.keep_columns(self._level)
@@ -332,7 +346,8 @@ cdef class HashJoin:
                 break
             self._input.add_rows(count, False)
         self._stream.close()
-        self._level.finish_build(self._roles.tables)
+        self._level.end_build(self._roles.tables)
+        self._level.fill(self._roles.tables)
         self.partitions_spilled += self._level.spilled_count
         yield from self._join_file(pair.probe_file, True, None)
         yield from self._finish_level()

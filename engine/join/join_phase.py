@@ -1,12 +1,13 @@
 """The phases of a hash join, which follows which, and which call is for which.
 
-    BUILDING ──finish_build──► PROBING ──finish_probe──► NEXT_PAIR ──no pair is left──► DONE
-        └──borrow_build─────────►│                        │  ▲  │  ▲
-                                 └─to others─► BORROWED   │  │  │  │   a pair of spilled files:
-                                                          ▼  │  ▼  │
-                                               REPARTITIONING   BLOCK_WISE
+    BUILDING ──end_build──► COMPLETE ──fill_table──► PROBING ──finish_probe──► NEXT_PAIR ──no pair is left──► DONE
+        └──borrow_build─────────────────────────────►│                         │  ▲  │  ▲
+                                                     └─to others─► BORROWED    │  │  │  │   a pair of spilled files:
+                                                                               ▼  │  ▼  │
+                                                                    REPARTITIONING   BLOCK_WISE
     every phase ──close──► CLOSED
 
+    COMPLETE         all build rows are there: their keys may be asked for (``build_keys``), not yet looked for
     REPARTITIONING   both files are scattered again, the partitions that fit are joined; those that do not are new pairs
     BLOCK_WISE       build rows as they fit, the probe file streamed over them
     BORROWED         other joins of the process probe its table; it does not probe itself (``borrowed_build``)
@@ -24,6 +25,7 @@ class JoinPhase(Enum):
     """The phases of a hash join."""
 
     BUILDING = "building"
+    COMPLETE = "complete"
     PROBING = "probing"
     BORROWED = "borrowed"
     NEXT_PAIR = "next pair"
@@ -35,7 +37,8 @@ class JoinPhase(Enum):
 
 #: the phases that may follow each
 TRANSITIONS: dict[JoinPhase, frozenset[JoinPhase]] = {
-    JoinPhase.BUILDING: frozenset({JoinPhase.PROBING, JoinPhase.CLOSED}),
+    JoinPhase.BUILDING: frozenset({JoinPhase.COMPLETE, JoinPhase.PROBING, JoinPhase.CLOSED}),
+    JoinPhase.COMPLETE: frozenset({JoinPhase.PROBING, JoinPhase.CLOSED}),
     JoinPhase.PROBING: frozenset({JoinPhase.BORROWED, JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),
     JoinPhase.BORROWED: frozenset({JoinPhase.BORROWED, JoinPhase.CLOSED}),
     JoinPhase.NEXT_PAIR: frozenset({JoinPhase.REPARTITIONING, JoinPhase.BLOCK_WISE, JoinPhase.DONE, JoinPhase.CLOSED}),
@@ -47,6 +50,7 @@ TRANSITIONS: dict[JoinPhase, frozenset[JoinPhase]] = {
 
 _MEANING = {
     JoinPhase.BUILDING: "it takes build rows until finish_build()",
+    JoinPhase.COMPLETE: "it has all build rows, and no table of them until fill_table()",
     JoinPhase.PROBING: "it takes probe rows until finish_probe()",
     JoinPhase.BORROWED: "other joins probe its table",
     JoinPhase.NEXT_PAIR: "it joins what was spilled",

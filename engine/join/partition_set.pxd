@@ -39,12 +39,13 @@ cdef class PartitionSet:
     cdef const uint64_t* _build_hashes   # of the build rows being scattered; NULL: they are probe rows
     cdef uint32_t* _sizes                # scratch of one chunk
     cdef uint8_t** _targets
-    cdef TableChoice _early              # takes rows as they come; None: in finish_build
+    cdef TableChoice _early              # takes rows as they come; None: in fill
+    cdef bint _is_filled                 # a table has taken the rows as they came
     cdef TableChoice _seeing             # looks at the keys of build rows as they come, from then on
     cdef int32_t* _parts
     cdef uint64_t* _hashes
 
-    # Let a table take build rows as they come, if it can; the same tables are then given to finish_build.
+    # Let a table take build rows as they come, if it can; the same tables are then given to fill.
     cdef int fill_early(self, TableChoice tables) except -1
     # Whether a spilled partition may have a build row with this hash.
     cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil
@@ -53,8 +54,10 @@ cdef class PartitionSet:
                        const uint8_t* null_flags) except -1
     # The same with binary rows.
     cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1
-    # Choose a table and fill it with the resident rows; spills until table and rows fit.
-    cdef int finish_build(self, TableChoice tables) except -1
+    # Choose a table; spills until table and rows fit.
+    cdef int end_build(self, TableChoice tables) except -1
+    # Fill the table with the resident rows.
+    cdef int fill(self, TableChoice tables) except -1
     # Up to capacity of the resident build rows that have a key, from the cursor on; 0 at the end.
     cdef int64_t next_resident(self, ResidentCursor* cursor, uint8_t** rows, int64_t capacity) noexcept nogil
     # Probe rows of spilled partitions, all rows of the batch (at most CHUNK_ROWS).

@@ -1,6 +1,6 @@
 """PartitionSet: the partitions of one level of a hash join, and the scatter of rows into them.
 
-    add_batch / add_rows ... ─► finish_build(tables) ─► add_probe_batch ... ─► finish_probe() ─► release()
+    add_batch / add_rows ... ─► end_build, fill(tables) ─► add_probe_batch ... ─► finish_probe() ─► release()
 
     chunk of rows ─► partition of each ─► place (no GIL) ─┬─► all placed: encode or copy the run
                                                           └─► stopped at a row: write the run so far, then
@@ -116,7 +116,7 @@ cdef class PartitionSet:
             is_taken = self._early.insert_early(self._targets + begin, end - begin)
         return 0 if is_taken else self._give_up_early()
 
-    # The table begins again in finish_build; its pages may be wanted for rows.
+    # The table begins again in fill; its pages may be wanted for rows.
     cdef int _give_up_early(self) except -1:
         cdef int32_t index
         cdef bint has_chains
@@ -407,18 +407,21 @@ cdef class PartitionSet:
                 self.filter.give_up()
         return 0
 
-    cdef int finish_build(self, TableChoice tables) except -1:
+    cdef int end_build(self, TableChoice tables) except -1:
         cdef HashPartition partition
-        cdef bint is_filled = self._early is not None and tables.choose_filled()
+        self._is_filled = self._early is not None and tables.choose_filled()
         self._early = self._seeing = None
         if self.spilled_count == 0:
             self.filter.give_up()
-        if not is_filled:
+        if not self._is_filled:
             self._reserve(tables)
         tables.forget_seen()
         for partition in self.partitions:
             partition.finish_build()
-        if not is_filled:
+        return 0
+
+    cdef int fill(self, TableChoice tables) except -1:
+        if not self._is_filled:
             with nogil:
                 self._fill(tables)
         raise_failed_comparison()

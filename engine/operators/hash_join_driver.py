@@ -8,6 +8,8 @@
 Where the plan says so, the keys of the build side are a filter of the rows that are read for the probe side
 (``runtime_filters``).
 
+The filter is there before the table: until that is filled, a subtask that waits for another one's reads ahead.
+
 Subtasks that borrow take no memory of their own. Where the build side does not fit the first one's pool, each has its
 own, copied from the first one's pages and files, and spills by itself.
 
@@ -27,6 +29,7 @@ from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build
 from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.spill_router import SpillRouter
+from engine.memory.budget import Kind, process_budget
 from engine.operators.awaited_filters import filters_of_consumers
 from engine.operators.chained_source import ChainedSource
 from engine.operators.filter_exchange import batches_of, told_filters
@@ -35,10 +38,11 @@ from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.runtime_filters import RuntimeFilters, beside, make_filters
 from engine.operators.task_inputs import TaskInput, is_remote
+from engine.records.arrow_batch import batch_bytes
 from engine.records.bounded_batches import SmallBatches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from engine.graph.deployment import InputChannelDescriptor
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.iomanager.spill_space import SpillSpace
+    from engine.memory.budget import Reservation
     from engine.memory.page_pool import PagePool
     from engine.operators.drivers import BatchInput
     from engine.operators.operator import Output, TaskContext
@@ -53,6 +58,8 @@ if TYPE_CHECKING:
 
 #: limit of build rows in memory with debug.force-spill
 FORCED_ROW_LIMIT = 8
+#: limit of rows of the probe side that are read while another subtask fills the table
+AHEAD_BYTES_MAX = 8 << 20
 
 _END = object()
 
@@ -84,6 +91,10 @@ class HashJoinDriver:
         #: producers of this process that have them, and what those of others read; None: there are none
         self._offered: list[InputChannelDescriptor] = []
         self._told: SidePartition | None = None
+        #: rows of the probe side that were read while there was no table, their memory, and what gives the others
+        self._ahead: list[pa.RecordBatch] = []
+        self._ahead_memory: Reservation | None = None
+        self._further: Iterator[pa.RecordBatch] | None = None
 
     @property
     def rows_in(self) -> int:
@@ -116,11 +127,11 @@ class HashJoinDriver:
         member = self._member
         if member is not None:
             join = self._build_shared(member) if member.is_builder else self._build_like_another(member)
-            self._filter_probe(member.filters)
         else:
             assert join is not None, "join is closed"
-            self._fill(join)
+            self._collect(join)
             self._filter_probe(self._filters)
+            join.fill_table()
         self._probe_with(join)
         if member is not None and member.is_builder:
             member.wait_for_copies(self._context.check_cancelled)
@@ -148,7 +159,7 @@ class HashJoinDriver:
         self._router = router = SpillRouter(join) if join.partitions_spilled else None
         # Of a batch a join may leave a few rows. The first ones are passed on at once, for consumers of few rows.
         small = SmallBatches(rows_min=1)
-        for batch in self._probe.batches(router):
+        for batch in self._probe_batches(router):
             # A satisfied limit does not stop an input whose producers run on: it is drained.
             if not self._output.is_satisfied:
                 for result in join.probe(batch):
@@ -159,8 +170,32 @@ class HashJoinDriver:
                 router.drops_all = True
         self._emit(small.rest())
 
+    def _read_ahead(self, member: Member) -> None:
+        """Read rows of the probe side that this task reads itself, as long as there is no table and room for them."""
+        if not isinstance(self._probe, ChainedSource):
+            return
+        size_bytes = 0
+        self._ahead_memory = process_budget.reserve(Kind.ARROW)
+        self._further = self._probe.batches()
+        while size_bytes < AHEAD_BYTES_MAX and member.is_awaited and self._ahead_memory.resize(size_bytes):
+            batch = next(self._further, None)
+            if batch is None:
+                break
+            self._context.check_cancelled()
+            self._ahead.append(batch)
+            size_bytes += batch_bytes(batch)
+
+    def _probe_batches(self, router: SpillRouter | None) -> Iterator[pa.RecordBatch]:
+        while self._ahead:
+            yield self._ahead.pop(0)
+        if self._ahead_memory is not None:
+            self._ahead_memory.close()
+        yield from self._probe.batches(router) if self._further is None else self._further
+
     def close(self) -> None:
         """Give pages and files back."""
+        if self._ahead_memory is not None:
+            self._ahead_memory.close()
         member, join = self._member, self._join
         if member is not None and member.is_builder and not member.is_shared:
             # Subtasks that copy read what the join is about to give back.
@@ -203,7 +238,8 @@ class HashJoinDriver:
             row_limit=FORCED_ROW_LIMIT if context.force_spill else None,
         )
 
-    def _fill(self, join: HashJoin) -> None:
+    def _collect(self, join: HashJoin) -> None:
+        """Take the build side, and make its filters: rows of the probe side are read while the table is filled."""
         for element in self._build.elements_together():
             if isinstance(element, list):
                 try:
@@ -216,7 +252,7 @@ class HashJoinDriver:
             else:
                 join.add_build_batch(element)
             self._build_rows = join.build_rows
-        join.finish_build()
+        join.end_build()
         operator = self._operator
         if operator.filters and not self._spec.emission(build_is_left=operator.build_left).unmatched_probe:
             sharers = 1 if self._told is None else self._context.descriptor.parallelism
@@ -226,11 +262,13 @@ class HashJoinDriver:
         owner = self._join
         assert owner is not None, "join is closed"
         try:
-            self._fill(owner)
+            self._collect(owner)
+            member.tell(self._filters)
+            self._filter_probe(self._filters)
+            owner.fill_table()
         except BaseException as error:
             member.fail(error)
             raise
-        member.filters = self._filters
         if not can_be_borrowed(owner):
             member.offer_copy(owner)
             return owner
@@ -262,6 +300,8 @@ class HashJoinDriver:
             if isinstance(element, RowPage):
                 element.recycle()
         self._context.waits_for = "the same table that another subtask builds"
+        self._filter_probe(member.wait_for_filters(self._context.check_cancelled))
+        self._read_ahead(member)
         owner = member.wait(self._context.check_cancelled)
         self._context.waits_for = ""
         self._build_rows = owner.build_rows

@@ -1,11 +1,13 @@
 """SharedBuilds: one build side for all subtasks of a join in this process, where each of them is sent the same rows.
 
     member = builds.enter(key)                     the first one builds, the others wait; None: build for yourself
-    builder    ... fills its join ... ─┬─► member.share(join, close)       all rows are in memory
+    builder    ... has its rows ... ──► member.tell(filters)
+               ... fills its join ... ─┬─► member.share(join, close)       all rows are in memory
                                        ├─► member.offer_copy(join)         they are not: each has to have its own
                                        └─► member.fail(error)
-    waiter     ... drops its rows ... ──► member.wait(check) ─┬─► the join to borrow from
-                                                            └─► the join to copy from, in member.step(...) each
+    waiter     ... drops its rows ... ──► member.wait_for_filters(check)
+                                      ──► member.wait(check) ─┬─► the join to borrow from
+                                                              └─► the join to copy from, in member.step(...) each
     all        member.leave()                      in the end, also after failures
 
     BUILDING ──share─► SHARED ─the last one leaves──► closed, forgotten
@@ -53,6 +55,7 @@ class _SharedBuild:
         self.state = BuildState.BUILDING
         self.join: HashJoin | None = None
         self.filters: RuntimeFilters | None = None
+        self.is_told = False
         self.close: Callable[[], None] | None = None
         self.error: BaseException | None = None
         self.members = 0
@@ -106,18 +109,17 @@ class Member:
         return self._build.state is BuildState.SHARED
 
     @property
-    def filters(self) -> RuntimeFilters | None:
-        """Filters over the build side's keys, once there is a build side."""
-        with self._changed:
-            return self._build.filters
+    def is_awaited(self) -> bool:
+        """Whether wait() would wait."""
+        return self._build.state is BuildState.BUILDING
 
     # ------------------------------------------------------------------ the builder
 
-    @filters.setter
-    def filters(self, filters: RuntimeFilters | None) -> None:
-        """Let all have them; to be called before the build side is shared or offered."""
+    def tell(self, filters: RuntimeFilters | None) -> None:
+        """Let all have the filters of the keys, None: there are none; before the build side is shared or offered."""
         with self._changed:
-            self._build.filters = filters
+            self._build.filters, self._build.is_told = filters, True
+            self._changed.notify_all()
 
     def share(self, join: HashJoin, close: Callable[[], None]) -> None:
         """Let all borrow this build side; ``close`` gives it back after the last has left."""
@@ -145,6 +147,14 @@ class Member:
             self._turn(BuildState.FAILED)
 
     # ------------------------------------------------------------------ the others
+
+    def wait_for_filters(self, check: Callable[[], None]) -> RuntimeFilters | None:
+        """Return the filters that the builder tells of; None also where it has failed, which wait() says."""
+        with self._changed:
+            while self._build.state is BuildState.BUILDING and not self._build.is_told:
+                check()
+                self._changed.wait(_CHECK_EVERY_S)
+            return self._build.filters
 
     def wait(self, check: Callable[[], None]) -> HashJoin:
         """Return the join to borrow or to copy from.

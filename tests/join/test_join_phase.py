@@ -5,6 +5,7 @@ import pytest
 
 from engine.graph.said_operators import JoinType
 from engine.join.borrowed_build import borrow_build, can_be_borrowed
+from engine.join.build_keys import build_keys
 from engine.join.join_phase import TRANSITIONS, JoinPhase, advanced, refusal
 from tests.join.join_oracle import hash_join, join_memory
 
@@ -30,10 +31,11 @@ CALLS = {
     "add_build_pages": lambda join: join.add_build_pages([]),
     "add_build_rows": lambda join: join.add_build_rows(b""),
     "finish_build": lambda join: join.finish_build(),
+    "end_build": lambda join: join.end_build(),
     "probe": lambda join: join.probe(TABLE.to_batches()[0]),
     "finish_probe": lambda join: join.finish_probe(),
 }
-BUILD_CALLS = {"add_build_batch", "add_build_pages", "add_build_rows", "finish_build"}
+BUILD_CALLS = {"add_build_batch", "add_build_pages", "add_build_rows", "finish_build", "end_build"}
 
 
 def test_every_phase_can_be_closed_and_is_reached_from_the_first():
@@ -113,6 +115,25 @@ def test_spilled_pairs_are_scattered_again_or_joined_block_wise(tmp_path, monkey
         join.close()
         join.close()
         assert join.phase is JoinPhase.CLOSED
+
+
+def test_keys_are_there_before_the_table_and_probing_waits_for_it(tmp_path):
+    with join_memory(tmp_path, 64, 4096) as (pool, space):
+        join = new_join(pool, space)
+        for batch in TABLE.to_batches(max_chunksize=500):
+            join.add_build_batch(batch)
+        join.end_build()
+        assert join.phase is JoinPhase.COMPLETE
+        ((*keys,),) = build_keys(join, [0], 5000, 1 << 20)
+        assert sorted(pa.chunked_array(keys).to_pylist()) == sorted(TABLE["k"].to_pylist())
+        with pytest.raises(RuntimeError, match=r"this one is complete: .* no table of them until fill_table\(\)"):
+            join.probe(TABLE.to_batches()[0])
+        assert not can_be_borrowed(join)
+        join.fill_table()
+        with pytest.raises(RuntimeError, match=r"fill_table\(\) is for a hash join that is complete"):
+            join.fill_table()
+        assert sum(result.num_rows for result in join.probe(TABLE.to_batches()[0])) > TABLE.num_rows
+        join.close()
 
 
 def test_a_join_that_is_not_ready_or_gone_is_not_borrowed(tmp_path):

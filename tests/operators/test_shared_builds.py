@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import msgspec
 import pyarrow as pa
@@ -14,7 +15,11 @@ from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.operator_descriptor import HashJoinOperator, OperatorDescriptor
 from engine.graph.said_operators import JoinType
 from engine.ids import ExecutionAttemptId, JobId, JobVertexId
+from engine.memory.budget import Kind, process_budget
+from engine.operators.chained_source import ChainedSource
+from engine.operators.hash_join_driver import AHEAD_BYTES_MAX, HashJoinDriver
 from engine.operators.shared_builds import SharedBuilds
+from engine.records.arrow_batch import batch_bytes
 from tests.operators.task_world import TaskWorld, gate, in_thread, partition
 
 SUBTASKS = 3
@@ -180,6 +185,69 @@ def test_one_who_waits_can_be_cancelled(join_world):
 
 def nothing():
     """A check that finds nothing."""
+
+
+class Feed(ChainedSource):
+    """Rows that a join reads itself, and what is done before the last of them."""
+
+    def __init__(self, batches, before_last=nothing):
+        self.rows, self.before_last = batches, before_last
+
+    def batches(self, _router=None):
+        yield from self.rows[:-1]
+        self.before_last()
+        yield self.rows[-1]
+
+
+def read_ahead(member, feed):
+    """Return the driver of a join that has read ahead."""
+    operator = HashJoinOperator(JoinType.INNER, ("k",), ("k2",), False, ((0, 0),))
+    driver = HashJoinDriver(
+        OperatorDescriptor(0, "join", operator, (), to_plan_schema(LEFT.schema), 1.0), {1: None}, feed
+    )
+    driver._context = SimpleNamespace(check_cancelled=nothing)
+    driver._read_ahead(member)
+    return driver
+
+
+def test_one_who_waits_reads_ahead_until_there_is_a_table_or_enough():
+    builds = SharedBuilds()
+    builder, waiter = builds.enter("key"), builds.enter("key")
+    large = LEFT.to_batches()[0]
+    many = [large] * (3 * AHEAD_BYTES_MAX // batch_bytes(large))
+    driver = read_ahead(waiter, Feed(many))
+    assert AHEAD_BYTES_MAX <= sum(batch_bytes(batch) for batch in driver._ahead) < 2 * AHEAD_BYTES_MAX
+    held = process_budget.held(Kind.ARROW)
+    assert len(list(driver._probe_batches(None))) == len(many)
+    assert held - process_budget.held(Kind.ARROW) > AHEAD_BYTES_MAX // 2
+    few = [large.slice(start, 10) for start in range(0, 50, 10)]
+    driver = read_ahead(waiter, Feed(few, lambda: builder.share("join", nothing)))
+    assert not waiter.is_awaited
+    assert len(driver._ahead) == 5, "the one that was being read is kept"
+    assert list(driver._probe_batches(None)) == few
+    driver = read_ahead(waiter, Feed(few))
+    assert driver._ahead == []
+    assert list(driver._probe_batches(None)) == few
+    for member in (builder, waiter):
+        member.leave()
+
+
+def test_filters_are_told_before_there_is_a_table_and_not_waited_for_when_the_builder_fails():
+    builds = SharedBuilds()
+    builder, waiter = builds.enter("key"), builds.enter("key")
+    builder.tell("filters")
+    assert waiter.wait_for_filters(nothing) == "filters"
+    assert waiter.is_awaited
+    builder.fail(ValueError("no room"))
+    builder.leave()
+    waiter.leave()
+    builder, waiter = builds.enter("key"), builds.enter("key")
+    builder.fail(ValueError("no room"))
+    assert waiter.wait_for_filters(nothing) is None
+    with pytest.raises(ProducerFailedError):
+        waiter.wait(nothing)
+    for member in (builder, waiter):
+        member.leave()
 
 
 def test_what_is_shared_goes_back_with_the_last_one():

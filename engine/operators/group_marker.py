@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from engine.functions.group_rows import GROUP_START, NEW_KEY, NEW_SIDE, SIDE
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 from engine.records.wide_rows import WIDE_BYTES
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class GroupMarker:
 
     def _changes(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
         """Return a flag for each row: whether one of the columns differs from the row before."""
-        changes = pa.repeat(False, batch.num_rows)
+        changes = pa.repeat(scalar_of(False), batch.num_rows)
         for name in columns:
             column = batch.column(name)
             first, rest = self._first_change(name, column.slice(0, 1)), column.slice(1)
@@ -84,7 +85,7 @@ def _differs(previous: pa.Array, current: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(current.type):
         previous, current = previous.dictionary_decode(), current.dictionary_decode()
     if pa.types.is_null(current.type):
-        return pa.repeat(pa.scalar(False), len(current))
+        return pa.repeat(scalar_of(False), len(current))
     if pa.types.is_float16(current.type):
         previous, current = pc.cast(previous, pa.float32()), pc.cast(current, pa.float32())
     differs = pc.not_equal(previous, current)

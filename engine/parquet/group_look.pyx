@@ -23,6 +23,8 @@ from libc.stdint cimport int64_t
 
 import pyarrow as pa
 
+from engine.records.plain_scalars import scalar_of
+
 from engine.parquet.group_reader cimport GroupChunks, GroupReader
 from engine.records.kept_rows cimport Mask, kept_batch
 from engine.records.side_by_side cimport SideBySide
@@ -71,7 +73,7 @@ cdef class GroupLook:
         while True:
             batch = self._looked_at(source, plans, rows_together)
             mask = None if self._mask is None else self._mask(batch)
-            words = Mask(pa.repeat(True, batch.num_rows) if mask is None else mask)
+            words = Mask(pa.repeat(scalar_of(True), batch.num_rows) if mask is None else mask)
             if words.rows != batch.num_rows:
                 raise pa.ArrowInvalid(f"a mask of {words.rows} rows for {batch.num_rows}")
             kept_rows += words.kept

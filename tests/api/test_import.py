@@ -94,7 +94,9 @@ def source(tmp_path):
     import pyarrow.parquet as pq
 
     path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({"key": [1, 2, 1], "amount": [10, 20, 30], "other": ["a", None, "c"]}), path)
+    pq.write_table(
+        pa.table({"key": [1, 2, 1], "amount": [10, 20, 30], "other": ["a", None, "c"]}), path, row_group_size=2
+    )
     return path
 
 

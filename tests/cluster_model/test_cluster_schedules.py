@@ -28,6 +28,10 @@ FOUND = {
     ("rough", 20158): "a job was read at last while it was cancelled as one that cannot be read, and ran",
     ("rough", 20343): "the same",
     ("rough", 31228): "a job that had been cancelled was gone while it was read, and the Dispatcher ended",
+    (
+        "ends",
+        958,
+    ): "an answer and the watch behind it came at one moment, in no order: none led any more",
     ("disks", 30236): "a cancelled task of the model reported to a JobMaster that was gone, and kept its slot",
     ("rough", 159): "a leader with a clock behind that of the storage left garbage until it had come there",
     ("rough", 166): "the same",

@@ -13,6 +13,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self):
         super().__init__()
         self._now_s = 0.0
+        self._timer_count = 0
 
     def time(self):
         return self._now_s
@@ -20,7 +21,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_at(self, when, callback, *args, context=None):
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         timer._scheduled = True
-        heappush(self._scheduled, (when, timer))  # compared without a call, but for two of one time
+        self._timer_count += 1
+        heappush(
+            self._scheduled, (when, self._timer_count, timer)
+        )  # of one time in the order in which they were asked for
         return timer
 
     def call_soon(self, callback, *args, context=None):
@@ -34,10 +38,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _run_once(self):
         ready, timers = self._ready, self._scheduled
         if len(timers) > 100 and self._timer_cancelled_count > len(timers) / 2:
-            timers[:] = [each for each in timers if not each[1].cancelled()]
+            timers[:] = [each for each in timers if not each[-1].cancelled()]
             heapify(timers)
             self._timer_cancelled_count = 0
-        while timers and timers[0][1].cancelled():
+        while timers and timers[0][-1].cancelled():
             heappop(timers)
             self._timer_cancelled_count -= 1
         if not ready and not self._stopping:
@@ -46,7 +50,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._now_s = max(self._now_s, timers[0][0])
         end_s = self._now_s + self._clock_resolution
         while timers and timers[0][0] < end_s:
-            timer = heappop(timers)[1]
+            timer = heappop(timers)[-1]
             timer._scheduled = False
             ready.append(timer)
         for _ in range(len(ready)):

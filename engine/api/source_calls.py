@@ -384,10 +384,10 @@ class SourceCalls(ABC):
     ) -> DataSet:
         """Read a table or a query of PostgreSQL or SQLite (the extra ``databases``).
 
-        ``uri``: "postgresql://user@host/name", "sqlite:///folder/file", or "env:NAME", an environment variable that
-        holds one; a password stays in this process. ``partition_on``: a column of integers, dates or timestamps, of
-        which ``partitions`` ranges are read at the same time. ``driver``: the name of another ADBC driver, to which
-        ``uri`` goes then: "flightsql", "duckdb".
+        ``uri``: "postgresql://user@host/name", "sqlite://folder/file", where "sqlite:///" begins an absolute path,
+        or "env:NAME", an environment variable that holds one; a password stays in this process. ``partition_on``: a
+        column of integers, dates or timestamps, of which ``partitions`` ranges are read at the same time. ``driver``:
+        the name of another ADBC driver, to which ``uri`` goes then: "flightsql", "duckdb".
         """
         ranges = {"partition_on": partition_on, "partitions": partitions, "batch_rows": batch_rows}
         options = {"uri": uri, "driver": driver, **ranges}

@@ -60,7 +60,7 @@ ON_EXPRESSIONS: Final = _by_name(
         (names, f"{names.split()[0]}(x).over(partition_by, order_by)")
         for names in (
             *("diff", "pct_change", "cum_sum cumsum", "cum_prod cumprod", "cum_min cummin", "cum_max cummax"),
-            *("cum_count", "interpolate", "ewm_mean ewm", "rank", "forward_fill ffill pad", "backward_fill bfill"),
+            *("cum_count", "interpolate", "ewm_mean ewm", "forward_fill ffill pad", "backward_fill bfill"),
         )
     ),
     *(

@@ -72,6 +72,7 @@ def kept_apart(uri: str, driver: str | None = None) -> str:
         return shown
     if uri.startswith(_OF_ENVIRONMENT):
         dialect_of(uri)
+        _check_not_in_root(_from_environment(uri))
         return uri
     scheme = uri.partition("://")[0]
     if scheme not in _DIALECTS:
@@ -81,6 +82,7 @@ def kept_apart(uri: str, driver: str | None = None) -> str:
         )
         raise ConfigurationError(f"{known}; {scheme}:// is not supported" if "://" in uri else known)
     if scheme == SQLITE:
+        _check_not_in_root(uri)
         path = uri[len("sqlite://") :]
         # SQLAlchemy writes an absolute path behind three slashes.
         return f"{SQLITE}://{Path('/' + path.lstrip('/') if path.startswith('//') else path).absolute()}"
@@ -93,6 +95,16 @@ def kept_apart(uri: str, driver: str | None = None) -> str:
     shown = f"{scheme}://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
     _FULL[shown] = uri
     return shown
+
+
+def _check_not_in_root(uri: str) -> None:
+    """Refuse ``sqlite:///x.db``: to others a file of the current folder, by its letters one of the root folder."""
+    name = uri.removeprefix("sqlite:///")
+    if name != uri and "/" not in name:
+        raise ConfigurationError(
+            f"database {uri}: three slashes begin a path of the root folder; write sqlite://{name} for a file of the"
+            f" current folder, sqlite:////{name} for the one in the root folder"
+        )
 
 
 def _parts(uri: str) -> SplitResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.foreign_names.polars_expressions import Rows
+from engine.foreign_names.polars_expressions import PLACES_IN_ORDER, Rows
 
 _BY_PANDAS: Final = "`env.from_pandas` of the frame that pandas reads"
 _TYPES: Final = "no: columns have types of Arrow"
@@ -47,7 +47,8 @@ POLARS: Final[Rows] = (
     ("fold reduce", "`array(x, y).list.reduce(lambda one, two: one + two, 0)`"),
     ("map_batches map_groups", "`udf('int64', batch='arrow')(f)(x)`; of groups `ds.group_by('k').reduce(f)`"),
     ("arctan2", "`x.atan2(y)`"),
-    ("arg_sort_by arg_where", "`row_number().over(order_by='x')`, `ds.with_row_index('i').filter(col('x') > 1)`"),
+    ("arg_sort_by", PLACES_IN_ORDER),
+    ("arg_where", "`ds.with_row_index('i').filter(col('x') > 1)`"),
     ("row_index", "`ds.with_row_index('i')`"),
     ("align_frames", "`ds.join(other, on='k', how='full', suffix='_r')`"),
     (
@@ -59,7 +60,7 @@ POLARS: Final[Rows] = (
     ("time", "`make_time(10, 0, 0)`"),
     ("duration", "`interval(hours=1)`, `lit(datetime.timedelta(hours=1))`"),
     ("from_epoch", "`(x * 1000000).cast('timestamp[us]')`"),
-    ("business_day_count", "`x.dt.business_day_count(y)`"),
+    ("business_day_count", "`y.dt.business_day_count(x)`"),
     ("date_range date_ranges datetime_range datetime_ranges time_range time_ranges", _RANGE),
     ("arange int_range int_ranges", "`env.sequence(0, 10)`; in rows `sequence(0, x)`"),
     ("linear_space linear_spaces", "`env.sequence(0, 10).select(v=col('value') / 10)`"),
@@ -116,13 +117,13 @@ PANDAS: Final[Rows] = (
     ("melt wide_to_long lreshape", "`ds.select('k', 'x', 'y').unpivot(['x', 'y'], index='k')`"),
     ("get_dummies", "`when(col('k') == 'a').then(1).otherwise(0)`, a column for each value"),
     ("from_dummies", "`when(col('x') == 1).then(lit('a')).otherwise(lit('b'))`"),
-    ("factorize", "`dense_rank().over(order_by='k')`"),
+    ("factorize", "`dense_rank().over(order_by='k') - 1`, by order"),
     ("merge merge_ordered", "`ds.join(other, on='k', suffix='_r')`"),
     ("merge_asof", "`ds.asof_join(other, on='t', by='k', suffix='_r')`"),
     ("isna isnull", "`x.is_null()`"),
     ("notna notnull", "`x.is_not_null()`"),
     ("to_datetime", "`x.str.to_timestamp('%Y-%m-%d')`, `x.str.to_date('%d.%m.%Y', strict=False)`"),
-    ("to_numeric", "`x.try_cast('float64')`"),
+    ("to_numeric", "`x.cast('float64')`; `x.try_cast('float64')`, null for what is no number"),
     ("to_timedelta", "`(x * 1000000).cast('duration[us]')`"),
     ("unique", "`ds.select('x').distinct()`"),
     ("value_counts", "`ds.value_counts('x')`"),

@@ -11,10 +11,17 @@ from typing import Final
 
 Rows = tuple[tuple[str, str], ...]
 
-#: answer for an order that is said at the column
-ORDER: Final = (
-    "`ds.sort('x', descending=True, nulls_last=True)`; in a window `row_number().over(order_by='x', descending=True)`"
+#: answers that several libraries share
+PLACES_IN_ORDER: Final = "`ds.with_row_index('i').sort('x').select('i')`"
+MICROSECONDS: Final = "`x.dt.epoch('us') % 1_000_000`; `x.dt.microsecond()` has those behind the millisecond alone"
+UPDATED: Final = (
+    "`ds.join(other, on='k', how='left', suffix='_r').with_columns(x=coalesce(col('x_r'), col('x')))"
+    ".drop(cs.ends_with('_r'))`"
 )
+SIGNED_ZEROS: Final = "`x.str.pad_left(5, '0')`, which puts them before a sign, too"
+_OF_DEVIATIONS: Final = "`ds.with_columns(z=(x - avg(x).over()) / stddev_pop(x).over())"
+BIASED_SKEW: Final = f"{_OF_DEVIATIONS}.agg(s=avg(col('z') ** 3))`; `skewness(x)` corrects the bias"
+BIASED_KURTOSIS: Final = f"{_OF_DEVIATIONS}.agg(s=avg(col('z') ** 4 - 3))`; `kurtosis(x)` corrects the bias"
 
 _OF_NUMBERS: Final[Rows] = (
     ("abs cbrt ceil cos cosh degrees exp floor", "`x.@()`"),
@@ -26,7 +33,7 @@ _OF_NUMBERS: Final[Rows] = (
     ("arcsinh", "`x.asinh()`"),
     ("arctan", "`x.atan()`"),
     ("arctanh", "`x.atanh()`"),
-    ("log", "`x.log(10)`; the natural logarithm is `x.ln()`"),
+    ("log", "`x.ln()`, `x.log(10)`"),
     ("log10", "`x.log10()`"),
     ("pow", "`x ** y`, `x.power(y)`"),
     ("round", "`x.round(2)`, halves away from zero; `x.round(mode='half_to_even')`"),
@@ -67,7 +74,7 @@ _OF_CONDITIONS: Final[Rows] = (
     ("eq_missing", "`x.eq_null_safe(y)`"),
     ("ne_missing", "`~x.eq_null_safe(y)`"),
     ("is_between", "`x.between(1, 5)`"),
-    ("is_close", "`(x - y).abs() <= 1e-9`"),
+    ("is_close", "`(x - y).abs() <= 1e-9 * greatest(x.abs(), y.abs())`"),
     ("is_finite is_infinite is_nan is_null is_not_null", "`x.@()`"),
     ("is_in", "`x.is_in([1, 2])`"),
     ("is_not_nan", "`~x.is_nan()`"),
@@ -111,8 +118,8 @@ _AGGREGATES: Final[Rows] = (
     ("median product", "`@(x)`"),
     ("std", "`stddev(x)`, `stddev_pop(x)`"),
     ("var", "`variance(x)`, `variance_pop(x)`"),
-    ("skew", "`skewness(x)`"),
-    ("kurtosis", "`kurtosis(x)`"),
+    ("skew", BIASED_SKEW),
+    ("kurtosis", BIASED_KURTOSIS),
     ("quantile", "`quantile(x, 0.9)`"),
     ("approx_quantile", "`approx_quantile(x, 0.9)`"),
     ("approx_n_unique", "`approx_count_distinct(x)`"),
@@ -169,7 +176,10 @@ _BY_ROWS: Final[Rows] = (
     ("rank", "`rank('average').over(order_by='x')`, also `'dense'`, `'min'`, `'max'`"),
     ("shift", "`lag(x).over(order_by='t')`, `lead(x)` for negative numbers"),
     ("rle", "`ds.group_by('run').agg(x=first('x'), n=count())` over the numbers of runs"),
-    ("rle_id", "`cum_sum('is_new').over(order_by='t')` over `lag(x).over(order_by='t') != x`"),
+    (
+        "rle_id",
+        "`cum_sum('is_new').over(order_by='t')` over `(~lag(x).over(order_by='t').eq_null_safe(x)).cast('int64')`",
+    ),
     ("peak_max peak_min", "`lag(x).over(order_by='t') < x` and `lead(x).over(order_by='t') < x`"),
     ("head", "`ds.group_by('k').head(5)`, `ds.head(5)`"),
     ("tail", "`ds.group_by('k').head(5, by='t', descending=True)`, `ds.tail(5)`"),
@@ -177,13 +187,13 @@ _BY_ROWS: Final[Rows] = (
     ("slice", "`ds.limit(5, offset=2)`"),
     ("sort", "`ds.sort('x')`, `collect_list(x, order_by=x)` in a group"),
     ("sort_by", "`ds.sort('y')`, `collect_list(x, order_by=y)` in a group"),
-    ("arg_sort", "`row_number().over(order_by='x')`"),
+    ("arg_sort", PLACES_IN_ORDER),
     ("arg_true arg_unique index_of", "`ds.with_row_index('i').filter(x == 1).select('i')`"),
     ("explode", "`ds.explode('l')`"),
     ("drop_nans", "`ds.filter(~x.is_nan())`"),
     ("drop_nulls", "`ds.drop_nulls('x')`"),
     ("append extend_constant", "`ds.select('k').union(other.select('k'))`"),
-    ("gather get", "`nth_value(x, 3).over(order_by='t')`, or a join by `ds.with_row_index('i')`"),
+    ("gather get", "`nth_value(x, 3).over(order_by='t')`, from 1, or a join by `ds.with_row_index('i')`"),
     ("gather_every", "`ds.with_row_index('i').filter(col('i') % 10 == 0)`"),
     ("reverse", "`ds.sort('t', descending=True)`"),
     ("repeat_by", "`sequence(1, x)`, whose elements are exploded"),

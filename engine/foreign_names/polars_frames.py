@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.foreign_names.polars_expressions import Rows
+from engine.foreign_names.polars_expressions import UPDATED, Rows
 
 LAZY_FRAME: Final[Rows] = (
     ("bottom_k", "`ds.top(5, 'x', descending=False)`"),
@@ -82,7 +82,7 @@ LAZY_FRAME: Final[Rows] = (
     ("unique", "`ds.select('k').distinct()`, `ds.drop_duplicates('k', keep='last')`"),
     ("unnest", "`ds.unnest('s')`"),
     ("unpivot", "`ds.unpivot(['x', 'y'], index='k')`"),
-    ("update", "`ds.join(other, on='k', how='left', suffix='_r')`, then `coalesce(x, y)` of both"),
+    ("update", UPDATED),
     ("with_columns with_columns_seq", "`ds.with_columns(a=x + 1)`"),
     ("with_row_index", "`ds.with_row_index('i')`"),
 )
@@ -112,8 +112,8 @@ DATA_FRAME: Final[Rows] = (
     ("map_rows", "`ds.map(f, ds.schema)`"),
     ("max_horizontal", "`ds.with_columns(a=greatest(x, y))`"),
     ("min_horizontal", "`ds.with_columns(a=least(x, y))`"),
-    ("mean_horizontal", "`ds.with_columns(a=(col('x') + col('y')) / 2)`"),
-    ("sum_horizontal", "`ds.with_columns(a=col('x') + col('y'))`"),
+    ("mean_horizontal", "`ds.with_columns(a=array(x, y).list.mean())`"),
+    ("sum_horizontal", "`ds.with_columns(a=coalesce(x, 0) + coalesce(y, 0))`"),
     ("n_chunks rechunk shrink_to_fit", "no: how rows lie in memory is the engine's"),
     ("n_unique", "`ds.select('k').distinct().count()`"),
     ("partition_by", "`ds.group_by('k').reduce(f)`; a folder for each value: `ds.write_parquet`, with partition_by="),

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.foreign_names.polars_expressions import Rows
+from engine.foreign_names.polars_expressions import MICROSECONDS, SIGNED_ZEROS, Rows
 
 STR: Final[Rows] = (
     ("contains", "`x.str.contains('a')`, plain text; `x.str.contains('a+', regex=True)`"),
     ("contains_any", "`x.str.matches('a|b')`"),
-    ("count_matches", "`x.str.count_matches('a')`"),
+    ("count_matches", "`x.str.count_matches('a+', regex=True)`"),
     ("decode", "`x.str.decode('hex')`, `'base64'`"),
     ("encode", "`x.str.encode('hex')`, `'base64'`"),
     ("ends_with starts_with strip_prefix strip_suffix", "`x.str.@('a')`"),
     ("escape_regex", "`re.escape('a.b')` of a constant"),
     ("extract extract_all extract_groups", "`x.str.@('(a)')`"),
     ("extract_many find_many", "`x.str.extract_all('a|b')`"),
-    ("find", "`x.str.find('a')`, -1 where nothing is found"),
+    ("find", "`x.str.find('a').nullif(-1)`, plain text; a character's place, not a byte's"),
     ("head", "`x.str.left(3)`"),
     ("tail", "`x.str.right(3)`"),
     ("join", "`string_agg(x, ',')`"),
@@ -32,7 +32,7 @@ STR: Final[Rows] = (
     ("pad_end", "`x.str.pad_right(10)`"),
     ("pad_start", "`x.str.pad_left(10)`"),
     ("replace", "`x.str.replace('a', 'b')`, each place; `x.str.replace('a+', 'b', regex=True)`"),
-    ("replace_all", "`x.str.replace('a', 'b')`, plain text"),
+    ("replace_all", "`x.str.replace('a+', 'b', regex=True)`; `x.str.replace('a', 'b')`, plain text"),
     ("replace_many", "`x.str.replace('a', 'b').str.replace('c', 'd')`; `x.str.translate('ac', 'bd')` of characters"),
     ("slice", "`x.str.slice(1, 3)`: start and stop"),
     ("split", "`x.str.split(',')`"),
@@ -48,7 +48,7 @@ STR: Final[Rows] = (
     ("to_lowercase", "`x.str.lower()`"),
     ("to_uppercase", "`x.str.upper()`"),
     ("to_titlecase", "`x.str.title()`"),
-    ("zfill", "`x.str.pad_left(5, '0')`"),
+    ("zfill", SIGNED_ZEROS),
 )
 
 DT: Final[Rows] = (
@@ -60,25 +60,39 @@ DT: Final[Rows] = (
     ("combine", "`make_timestamp(x.dt.year(), x.dt.month(), x.dt.day(), 12, 30)`"),
     ("convert_time_zone", "`x.dt.to_timezone('Europe/Berlin')`"),
     ("replace_time_zone", "`x.dt.with_timezone('Europe/Berlin')`"),
-    ("date day hour iso_year is_business_day microsecond millisecond", "`x.dt.@()`"),
+    ("date day hour iso_year is_business_day millisecond", "`x.dt.@()`"),
     ("minute month ordinal_day quarter second time week year", "`x.dt.@()`"),
-    ("weekday", "`x.dt.weekday()`, 0 on Monday"),
+    ("weekday", "`x.dt.weekday() + 1`: `x.dt.weekday()` is 0 on Monday"),
+    ("microsecond", MICROSECONDS),
     ("days_in_month", "`x.dt.last_day().dt.day()`"),
     ("epoch timestamp", "`x.dt.epoch('us')`"),
     ("is_leap_year", "`make_date(x.dt.year(), 2, 1).dt.last_day().dt.day() == 29`"),
     ("month_end", "`x.dt.last_day()`, a date"),
     ("month_start", "`x.dt.truncate('month')`, `x.dt.first_day()`, a date"),
-    ("nanosecond", "`x.dt.microsecond()`; nanoseconds of a timestamp: `x.dt.epoch('ns')`"),
+    ("nanosecond", "`x.dt.epoch('ns') % 1_000_000_000`"),
     ("offset_by", "`x.dt.offset_by('3 days')`"),
     ("replace", "`make_date(x.dt.year(), x.dt.month(), 1)`, `make_timestamp` likewise"),
     ("round", "`(x + interval(minutes=30)).dt.truncate('hour')`"),
     ("strftime to_string", "`x.dt.strftime('%Y-%m-%d')`"),
-    ("total_days", "`x.dt.diff(y, 'days')` of two moments"),
-    ("total_hours", "`x.dt.diff(y, 'hours')` of two moments"),
-    ("total_minutes", "`x.dt.diff(y, 'minutes')` of two moments"),
-    ("total_seconds", "`x.cast(int) / 10**6` of a duration in microseconds; `x.dt.diff(y, 'seconds')` of two moments"),
-    ("total_milliseconds", "`x.dt.diff(y, 'milliseconds')` of two moments"),
-    ("total_microseconds total_nanoseconds", "`x.dt.diff(y, 'microseconds')` of two moments"),
+    ("total_days", "`(x / datetime.timedelta(days=1)).trunc().cast('int64')`; `x.dt.diff(y, 'days')` of two moments"),
+    (
+        "total_hours",
+        "`(x / datetime.timedelta(hours=1)).trunc().cast('int64')`; `x.dt.diff(y, 'hours')` of two moments",
+    ),
+    (
+        "total_minutes",
+        "`(x / datetime.timedelta(minutes=1)).trunc().cast('int64')`; `x.dt.diff(y, 'minutes')` of two moments",
+    ),
+    (
+        "total_seconds",
+        "`(x / datetime.timedelta(seconds=1)).trunc().cast('int64')`; `x.dt.diff(y, 'seconds')` of two moments",
+    ),
+    (
+        "total_milliseconds",
+        "`(x / datetime.timedelta(milliseconds=1)).trunc().cast('int64')`; `x.dt.diff(y, 'milliseconds')`",
+    ),
+    ("total_microseconds", "`x.cast(pa.duration('us')).cast('int64')`; `x.dt.diff(y, 'microseconds')` of two moments"),
+    ("total_nanoseconds", "`x.cast(pa.duration('ns')).cast('int64')`"),
     ("truncate", "`x.dt.truncate('15 minutes')`"),
 )
 
@@ -109,7 +123,10 @@ LIST: Final[Rows] = (
     ("set_intersection", "`x.list.intersection(y)`"),
     ("set_symmetric_difference", "`x.list.symmetric_difference(y)`"),
     ("set_union", "`x.list.union(y)`"),
-    ("shift", "`array(lit(None, 'int64')).list.concat(x.list.slice(0, -1))`"),
+    (
+        "shift",
+        "`when(x.list.length() > 0).then(array(lit(None, 'int64')).list.concat(x.list.slice(0, -1))).otherwise(x)`",
+    ),
     ("slice", "`x.list.slice(1, 3)`: start and stop"),
     ("to_array", "`x.cast(pa.list_(pa.float64(), 3))`"),
     ("to_map", "`map_from_entries(x)`"),

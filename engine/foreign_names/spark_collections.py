@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.foreign_names.polars_expressions import Rows
+from engine.foreign_names.polars_expressions import BIASED_KURTOSIS, BIASED_SKEW, Rows
 from engine.foreign_names.spark_functions import SCALARS
 
 _LISTS: Final[Rows] = (
@@ -27,8 +27,8 @@ _LISTS: Final[Rows] = (
     ("array_join", "`x.list.join(',')`"),
     ("array_max", "`x.list.max()`"),
     ("array_min", "`x.list.min()`"),
-    ("array_position", "`x.list.position(1)`, from 0"),
-    ("array_remove", "`x.list.filter(element() != 1)`"),
+    ("array_position", "`x.list.position(1) + 1`, null where it is not there"),
+    ("array_remove", "`x.list.filter(~element().eq_null_safe(1))`"),
     ("array_repeat", "`sequence(1, 3).list.transform(lambda _: lit('a'))`"),
     ("array_size cardinality size", "`x.list.length()`"),
     ("array_sort sort_array", "`x.list.sort()`"),
@@ -76,8 +76,10 @@ _AGGREGATES: Final[Rows] = (
     ("last", "`last(x)`"),
     ("first_value", "`first(x)`, `first_value(x).over(order_by='t')`"),
     ("last_value", "`last(x)`, `last_value(x).over(order_by='t')`"),
-    ("approx_count_distinct bit_and bit_or bit_xor collect_set kurtosis median mode product", "`@(x)`"),
-    ("skewness stddev stddev_pop variance", "`@(x)`"),
+    ("approx_count_distinct bit_and bit_or bit_xor collect_set median mode product", "`@(x)`"),
+    ("stddev stddev_pop variance", "`@(x)`"),
+    ("kurtosis", BIASED_KURTOSIS),
+    ("skewness", BIASED_SKEW),
     ("corr covar_pop", "`@(x, y)`"),
     ("count_if", "`count_if(x > 0)`"),
     ("approx_percentile percentile_approx", "`approx_quantile(x, 0.9)`"),

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.foreign_names.polars_expressions import ORDER, Rows
+from engine.foreign_names.polars_expressions import Rows
+from engine.foreign_names.spark_functions import ORDERS
 
 _NO_STREAMS: Final = "no: streams are out of scope"
 
@@ -65,7 +66,7 @@ DATA_FRAME: Final[Rows] = (
     ("metadataColumn withMetadata", "no: fields have names and types alone"),
     ("observe", "`x.require(x > 0, 'x is positive')`; counters of a function's context"),
     ("offset", "`ds.limit(None, offset=5)`"),
-    ("orderBy sort", "`ds.sort('x', descending=True)`"),
+    ("orderBy sort", "`ds.sort('x')`, `ds.sort('x', descending=True, nulls_last=True)`"),
     ("pandas_api toPandas", "`ds.to_pandas()`"),
     ("plot", "`ds.to_pandas()`, and its method"),
     ("randomSplit", "`ds.with_columns(r=rand(seed=1)).filter(col('r') < 0.8)` and the rest"),
@@ -80,7 +81,7 @@ DATA_FRAME: Final[Rows] = (
     ("replace", "`ds.with_columns(x=col('x').replace({1: 2}))`"),
     ("sameSemantics semanticHash", "`ds.explain()`, whose texts can be compared"),
     ("sample", "`ds.sample(0.1)`"),
-    ("sampleBy", "`ds.with_columns(r=rand(seed=1)).filter(col('r') < col('k').replace_strict({'a': 0.1}, 1.0))`"),
+    ("sampleBy", "`ds.with_columns(r=rand(seed=1)).filter(col('r') < col('k').replace_strict({'a': 0.1}, 0.0))`"),
     ("select", "`ds.select('k', a=x + 1)`"),
     ("selectExpr", "`ds.select(a=expr('x + 1'))`"),
     ("sparkSession", "`env`"),
@@ -120,7 +121,7 @@ GROUPED_DATA: Final[Rows] = (
 
 COLUMN: Final[Rows] = (
     ("alias name", "`x.alias('a')`"),
-    ("asc desc asc_nulls_first asc_nulls_last desc_nulls_first desc_nulls_last", ORDER),
+    *ORDERS,
     ("astype cast", "`x.cast('int64')`"),
     ("try_cast", "`x.try_cast('int64')`"),
     ("between", "`x.between(1, 5)`"),

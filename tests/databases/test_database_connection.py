@@ -36,6 +36,14 @@ def test_what_cannot_be_taken_apart_is_refused_and_not_shown(uri):
     assert "b@" not in str(caught.value)
 
 
+def test_three_slashes_before_a_name_alone_are_refused(monkeypatch):
+    monkeypatch.setenv("ROOT_URI", "sqlite:///x.db")
+    for uri in ("sqlite:///x.db", "env:ROOT_URI"):
+        with pytest.raises(ConfigurationError, match=r"write sqlite://x\.db for a file of the current folder"):
+            kept_apart(uri)
+    assert kept_apart("sqlite:////x.db") == "sqlite:///x.db"
+
+
 def test_other_schemes_are_refused_and_not_shown():
     with pytest.raises(ConfigurationError, match="mysql:// is not supported") as caught:
         kept_apart("mysql://me:pw@host/db")
@@ -43,7 +51,7 @@ def test_other_schemes_are_refused_and_not_shown():
 
 
 def test_a_variable_is_looked_up_by_each_process(monkeypatch):
-    monkeypatch.setenv("SALES_URI", "sqlite:///x.db")
+    monkeypatch.setenv("SALES_URI", "sqlite://x.db")
     assert kept_apart("env:SALES_URI") == "env:SALES_URI"
     assert dialect_of("env:SALES_URI") == "sqlite"
     monkeypatch.delenv("SALES_URI")

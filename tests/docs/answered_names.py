@@ -26,6 +26,7 @@ _VALUES: dict[str, pa.Array] = {
     "bool": pa.array([True, False, None]),
     "date": pa.array([datetime.date(2026, 1, 5)] * 3),
     "time": pa.array(_TIMES),
+    "length": pa.array([datetime.timedelta(days=1)] * 3),
     "zoned": pa.array(_TIMES, pa.timestamp("us", "UTC")),
     "bytes": pa.array([b"a", None, b"c"]),
     "list": pa.array([[1, 2], [], None]),

@@ -126,7 +126,7 @@ def test_the_pages_have_each_name():
         (lambda d: cs.alpha(), "drey.selectors has no 'alpha': write cs.matches('^[A-Za-z]+$')"),
         (lambda d: cs.numerik(), "drey.selectors has no 'numerik': did you mean 'numeric'?"),
         (lambda d: d.group_by("a").n_unique(), "group_by() has no 'n_unique': write "),
-        (lambda d: d.group_by("a").ngroup(), "group_by() has no 'ngroup': write dense_rank().over(order_by='k')"),
+        (lambda d: d.group_by("a").ngroup(), "group_by() has no 'ngroup': write dense_rank().over(order_by='k') - 1"),
     ],
 )
 def test_the_error_of_a_name_says_its_answer(mistake, message):

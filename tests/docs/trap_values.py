@@ -67,7 +67,7 @@ def _value(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and math.isnan(value):
         return _NAN
-    return value
+    return round(value, 12) if isinstance(value, float) else value
 
 
 class _NaN:

@@ -384,7 +384,9 @@ _SPARK: Final[dict[type[exp.Expr], Repair]] = {
         )
     ),
     exp.Any: lambda node: call("bool_or", node.this),
-    exp.Initcap: refused("initcap() begins words behind blanks alone in this dialect, and behind every sign here"),
+    exp.Initcap: refused(
+        "initcap() of this dialect, where only a space begins a word and not, as here, every sign between letters,"
+    ),
     exp.Anonymous: _by_name(
         {
             **SPARK_CALLS,

@@ -6,7 +6,7 @@ environment.py         Environment: sinks that wait, execute
 data_set.py            DataSet: an immutable handle on a node, and its results; its other calls are in groups:
   calls.py             what every group stands on, and Runner: what a data set needs of its environment
   relational_calls.py  select, filter, sort, group_by, joins and the like
-  join_arguments.py    keys, types and hints of joins; join_checks.py: validate=
+  join_arguments.py    keys, types and hints of joins; join_checks.py: validate=; column_sides.py: data["x"] in joins
   row_calls.py         head, sample, drop_nulls, explode, pivot and the like; shapes.py: what these make of arguments
   time_groups.py       group_by_dynamic, rolling, upsample
   functional.py        map, map_partition, co_group and the like, broadcast data sets; shuffle, key_by and the like

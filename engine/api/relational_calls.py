@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from engine.api.calls import Calls, row_count
+from engine.api.column_sides import Sides, column_of
 from engine.api.other_options import with_other_options
 from engine.api.spoken_texts import spoken
 from engine.column_expressions.expression import Expr
@@ -97,7 +98,7 @@ class RelationalCalls(Calls):
         """Return the column of that name as an expression, or with a list of names these columns as a data set."""
         if isinstance(item, str):
             check_columns([item], self.schema)
-            return Expr(ColumnRef(item))
+            return Expr(column_of(self._node, item))
         if isinstance(item, list | tuple):
             return self.select(*item)
         if isinstance(item, Expr):
@@ -319,9 +320,9 @@ class RelationalCalls(Calls):
         expression or a list of them. ``how`` in inner left right full semi anti cross, or as Spark and Polars spell
         them; semi and anti return the left columns, cross has no keys. A pair must also meet ``condition``, an
         expression over the columns of both sides, which may stand alone. ``suffix`` is put behind the names of right
-        columns that the left has too. ``null_safe``: null equals null in the keys. ``null_aware`` makes ``how="anti"``
-        SQL's NOT IN. ``validate``: "1:1", "1:m" or "m:1" ends the job with an error where a key is there twice on a
-        side that says 1.
+        columns that the left has too; in a condition ``other["x"]`` is the right's. ``null_safe``: null equals null in
+        the keys. ``null_aware`` makes ``how="anti"`` SQL's NOT IN. ``validate``: "1:1", "1:m" or "m:1" ends the job
+        with an error where a key is there twice on a side that says 1.
 
         >>> left = env.from_rows([(1, "a"), (None, "b")], pa.schema([("k", pa.int64()), ("x", pa.string())]))
         >>> left.join(left, on="k", suffix="_right", null_safe=True).sort("k").collect()
@@ -330,6 +331,7 @@ class RelationalCalls(Calls):
         from engine.api.join_arguments import KeyArguments, join_condition, join_hint, join_keys, join_type
 
         right, kind = self._partner(other, "join"), join_type(how)
+        sides = Sides(self._node, right, suffix)
         if null_aware and kind is not JoinType.ANTI:
             raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
         arguments = KeyArguments(
@@ -338,7 +340,9 @@ class RelationalCalls(Calls):
             _given_keys(right_on, right.schema),
             null_safe,
         )
+        sides.check_no_condition(arguments.on)
         keys = join_keys(kind, arguments, has_condition=condition is not None)
+        wanted = sides.condition(join_condition(condition), keys.shared_names)
         if null_aware and any(keys.null_safe):
             raise SchemaError(
                 "join: null_aware=True takes a null as unknown, null_safe=True as a value; give one of them"
@@ -347,8 +351,11 @@ class RelationalCalls(Calls):
             from engine.api.join_checks import validated
 
             one, two = validated((self, other), keys, validate)
-            return one.join(two, on, left_on, right_on, how, hint, condition, null_aware, suffix, null_safe)
-        flags, wanted = tuple(keys.null_safe), join_condition(condition)
+            placed = None if wanted is None else Expr(wanted)
+            return one.join(two, on, left_on, right_on, how, hint, placed, null_aware, suffix, null_safe)
+        if not keys.is_on:
+            sides.check_keys(keys.pairs)
+        flags = tuple(keys.null_safe)
         said = JoinBy(kind, tuple(keys.pairs), keys.is_on, flags, join_hint(hint), wanted, null_aware, suffix)
         return self._with(lowered(said, (self._node, right)))
 

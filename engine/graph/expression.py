@@ -37,7 +37,7 @@ from engine.graph.exact import Exact
 from engine.graph.window import WindowFrame
 
 
-class ColumnRef(Exact, frozen=True, tag="column"):
+class ColumnRef(Exact, frozen=True, tag="column", weakref=True):
     """A column of the input by name."""
 
     name: str

@@ -45,6 +45,11 @@ class JoinKeys(NamedTuple):
     #: True if null equals null, for each key; none if empty
     null_safe: Sequence[bool] = ()
 
+    @property
+    def shared_names(self) -> list[str]:
+        """Names of the columns that are keys of both sides and come out once."""
+        return [left.name for left, _ in self.pairs if isinstance(left, ColumnRef)] if self.is_on else []
+
 
 def keys_on(names: Iterable[str], *, null_safe: bool = False) -> JoinKeys:
     """Return columns that both sides have as keys."""

@@ -151,19 +151,18 @@ class DataSet(RowCalls, FunctionalCalls, OutputCalls):
 
     def to_polars(self) -> pl.DataFrame:
         """Run what this data set needs and return a Polars frame (polars must be installed)."""
-        import polars
+        from engine.records.frame_columns import check_polars, frame_library, polars_table
 
-        from engine.records.frame_columns import check_polars, polars_table
-
+        polars = frame_library("polars", "to_polars()")
         check_polars(self.schema, "to_polars")
-        frame = polars.from_arrow(polars_table(self.to_arrow()))
-        assert isinstance(frame, polars.DataFrame), "a table is a frame"
+        frame: pl.DataFrame = polars.from_arrow(polars_table(self.to_arrow()))
         return frame
 
     def to_pandas(self) -> pd.DataFrame:
         """Run what this data set needs and return a pandas frame (pandas must be installed)."""
-        from engine.records.frame_columns import pandas_frame
+        from engine.records.frame_columns import frame_library, pandas_frame
 
+        frame_library("pandas", "to_pandas()")
         table = self.to_arrow()
         for name, column in zip(table.column_names, table.columns, strict=True):
             check_times(name, column)
@@ -244,8 +243,9 @@ class DataSet(RowCalls, FunctionalCalls, OutputCalls):
     def upsample(self, index: Any, every: Any, by: Any = None) -> Self:
         """Return rows at each ``every`` from the first time to the last, nulls where there was none, in no order.
 
-        ``every`` is a length of elapsed time, "15 min", or a number for a column of whole numbers. ``by``: keys, each
-        with its own first and last time. Rows at other times are left out; a time that is null ends the job.
+        ``every`` is a step as in ``sequence``: "1 day" and "1 month" of the calendar, in a zone by its clocks, "24
+        hours" of elapsed time, or a number for a column of whole numbers. ``by``: keys, each with its own first and
+        last time. Rows at other times are left out; a time that is null ends the job.
         ``forward_fill`` fills the gaps.
 
         >>> rows({"n": [1, 3], "x": [5, 7]}).upsample("n", 1).sort("n").to_dicts()

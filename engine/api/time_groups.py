@@ -7,7 +7,7 @@
 
     dynamic    the starts of a row's windows are computed, exploded where there are several, and grouped by
     rolling    aggregates over frames of ``range=``
-    upsample   the times between first and last of each group, and a left join
+    upsample   the sequence of times from first to last of each group, and a left join
 
 The times are dates, timestamps or whole numbers.
 
@@ -270,21 +270,19 @@ def rolling_groups(data: D, index: Any, period: Any, offset: Any, by: Any, close
 def upsampled(data: D, index: Any, every: Any, by: Any) -> D:
     """Return the rows of a data set at regular times."""
     from engine.column_expressions.aggregates import max_, min_
-    from engine.column_expressions.expressions import col, lit
+    from engine.column_expressions.expressions import col, sequence
 
     axis = Axis(data, index, "upsample")
     step = axis.span(every, "every")
-    if step.months:
-        raise NotYetSupportedError(f"upsample every={every!r}: steps of months")
     keys = [] if by is None else data._names(by, "upsample by")
-    first, last, place, held = (_free(data, each) for each in ("first", "last", "place", "held"))
+    first, last = (_free(data, each) for each in ("first", "last"))
     at = col(axis.name)
     known = at.require(at.is_not_null(), f"upsample: {axis.name!r} is null in a row; drop_nulls first")
     data = data.with_columns(**{axis.name: known})
     ends = data.group_by(*keys).agg(**{first: min_(axis.name), last: max_(axis.name)}).drop_nulls(first)
-    steps = (axis.ticks(col(last)) - axis.ticks(col(first))) // step.ticks
-    places = ends.with_columns(**{held: lit(",").str.repeat(steps).str.split(",")}).explode(held, place)
-    times = places.select(*keys, axis.time(axis.ticks(col(first)) + col(place) * step.ticks).alias(axis.name))
+    values = sequence(col(first), col(last), step.ticks if types.is_integer(axis.type) else every)
+    places = ends.select(*keys, **{axis.name: values}).explode(axis.name, keep_empty=False)
+    times = places.with_columns(**{axis.name: at.cast(axis.type)})
     return times.join(data, on=[*keys, axis.name], how="left", null_safe=True).select(*data.schema.names)
 
 

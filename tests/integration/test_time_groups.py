@@ -195,6 +195,30 @@ def test_gaps_are_filled_with_rows_as_in_polars(env, by):
     assert rows_of(found.to_dicts()) == rows_of(wanted.select(found.columns).to_dicts())
 
 
+@pytest.mark.parametrize(
+    ("every", "in_polars"),
+    [("1 day", "1d"), ("2 days", "2d"), ("1 week", "1w"), ("1 month", "1mo"), ("12 hours", "12h"), ("24 hours", "24h")],
+)
+@pytest.mark.parametrize("hour", [0, 12])
+def test_days_and_months_are_filled_by_the_clocks_of_the_zone(env, every, in_polars, hour):
+    zone = zoneinfo.ZoneInfo("Europe/Berlin")
+    days = [(3, 1), (3, 28), (3, 30), (4, 1), (10, 1), (10, 24), (10, 26), (11, 1)]
+    times = [datetime.datetime(2026, month, day, hour, tzinfo=zone) for month, day in days]
+    table = pa.table({"at": pa.array(times, pa.timestamp("us", "Europe/Berlin")), "v": range(len(times))})
+    found = env.from_arrow(table).upsample("at", every).sort("at").to_arrow()
+    wanted = pl.from_arrow(table).upsample("at", every=in_polars).to_arrow()
+    assert found.to_pylist() == wanted.to_pylist()
+
+
+@pytest.mark.parametrize("data_type", [pa.int8(), pa.int64(), pa.uint32(), pa.date32()])
+def test_numbers_and_dates_are_filled_in_their_type(env, data_type):
+    table = pa.table({"k": ["a", "a", "b"], "n": pa.array([1, 5, 7], pa.int32()).cast(data_type)})
+    every = "2 days" if data_type == pa.date32() else 2
+    found = env.from_arrow(table).upsample("n", every, by="k").to_arrow()
+    assert found.schema.field("n").type == data_type
+    assert sorted(found["n"].cast(pa.int32()).cast(pa.int64()).to_pylist()) == [1, 3, 5, 7]
+
+
 def test_nothing_gives_nothing(env):
     data = env.from_arrow(TABLE.slice(0, 0))
     assert data.group_by_dynamic("t", "1 hour").agg(n=count()).to_dicts() == []
@@ -214,7 +238,6 @@ def test_nothing_gives_nothing(env):
         (lambda data: data.rolling("t", "1 month"), SchemaError, "no one length"),
         (lambda data: data.rolling("n", 1, closed="none"), SchemaError, "no time lies within"),
         (lambda data: data.rolling("t", "1 h").agg(m=mode("x")), NotYetSupportedError, "over frames"),
-        (lambda data: data.upsample("t", "1 month"), NotYetSupportedError, "steps of months"),
     ],
 )
 def test_what_is_wrong_is_said(data, call, error, text):

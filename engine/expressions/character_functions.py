@@ -15,7 +15,7 @@ from engine.expressions.binding import Binding, NoMatchError, Operand, Options, 
 from engine.expressions.character_kernels import digits_of, first_codes, integers_of, texts_of_codes, translated
 from engine.expressions.digest_functions import as_bytes
 from engine.expressions.number_functions import of_array
-from engine.expressions.text_patterns import named_groups
+from engine.expressions.text_patterns import named_groups, names_of_groups
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -103,7 +103,7 @@ def bind_extract_groups(operands: Sequence[Operand], _options: Options) -> Bindi
     named, count = named_groups(pattern)
     if not count:
         raise NoMatchError("the pattern of extract_groups has no group: write parts of it in ( and )")
-    names = _group_names(pattern, count)
+    names = names_of_groups(pattern)
 
     def groups(texts: pa.Array) -> pa.Array:
         found = pc.extract_regex(texts, pattern=named)
@@ -113,15 +113,3 @@ def bind_extract_groups(operands: Sequence[Operand], _options: Options) -> Bindi
     groups(pa.nulls(1, data_type))
     kernel = of_array(groups)
     return Binding(lambda texts, _pattern: kernel(texts), (data_type, None))
-
-
-def _group_names(pattern: str, count: int) -> list[str]:
-    """Return the names that groups have in a pattern; their numbers where they have none."""
-    import re
-
-    try:
-        given = {at: name for name, at in re.compile(pattern).groupindex.items()}
-    except re.error:
-        given = {}
-    names = [given.get(at + 1, str(at + 1)) for at in range(count)]
-    return names if len(set(names)) == count else [str(at + 1) for at in range(count)]

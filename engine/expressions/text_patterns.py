@@ -32,7 +32,8 @@ _SAMPLE: Final = pa.nulls(1, pa.string())
 _MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
 #: parts of a regular expression: quoted text, an escape, a class, what opens a group that is one, any other character
 _TOKEN: Final = re.compile(
-    r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|(?P<group>\(\?P?<\w+>|\((?!\?))|.", re.DOTALL
+    r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|(?P<group>\(\?P?<(?P<name>\w+)>|\((?!\?))|.",
+    re.DOTALL,
 )
 
 
@@ -100,13 +101,23 @@ def named_groups(pattern: str, wanted: Container[int] = range(1000)) -> tuple[st
 
     def named(found: re.Match[str]) -> str:
         nonlocal count
-        if found.lastgroup is None:
+        if found["group"] is None:
             return found[0]
         count += 1
         return f"(?P<g{count}>" if count in wanted else "(?:"
 
     written = _TOKEN.sub(named, pattern)
     return f"(?P<g0>{written})" if 0 in wanted else written, count
+
+
+def names_of_groups(pattern: str) -> list[str]:
+    """Return the names that the groups of a pattern have, ``(?P<name>...)`` or ``(?<name>...)``; their numbers else."""
+    found = (one["name"] for one in _TOKEN.finditer(pattern) if one["group"] is not None)
+    names = [name or str(number) for number, name in enumerate(found, 1)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise NoMatchError(f"the pattern {pattern!r} has two groups that are called {twice!r}")
+    return names
 
 
 def replaced_once(pattern: str, replacement: str) -> Callable[[pa.Array], pa.Array]:

@@ -52,6 +52,8 @@ def bind_strftime(operands: Sequence[Operand], options: Options) -> Binding:
     if not written:
         raise NoMatchError("the format of strftime is empty")
     steps = writing_steps(written)
+    if "%" not in written:
+        raise NoMatchError(f"the format {written!r} has no directive, such as %Y: yyyy-MM-dd is written %Y-%m-%d")
     if pa.types.is_time(operands[0].type):
         if any(step.part not in _OF_TIMES for step in steps):
             raise NoMatchError(f"the format {written!r} has more than the hour, minute and second of a time of day")

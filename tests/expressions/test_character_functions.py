@@ -68,7 +68,10 @@ def test_what_is_the_code_of_no_character_fails(code):
 def test_groups_of_a_pattern_are_a_struct():
     found = values(S.extract_groups("(?P<a>[a-z])(-)?([0-9])?"), x=["x-1", "y", "-", None])
     assert found == [{"a": "x", "2": "-", "3": "1"}, {"a": "y", "2": "", "3": ""}, None, None]
-    for pattern, message in (("a", "has no group"), ("(", "missing")):
+    found = values(S.extract_groups(r"\Q(?<a>\E?(?<b>[a-z])[(](?P<c>\d)(?:x)?(y)?"), x=["(?<aq(1"])
+    assert found == [{"b": "q", "c": "1", "3": ""}]
+    twice = ("(?<a>x)(?P<a>y)", "two groups that are called 'a'")
+    for pattern, message in (("a", "has no group"), ("(", "missing"), twice):
         with pytest.raises(SchemaError, match=message):
             infer_type(S.extract_groups(pattern).expression, pa.schema({"x": pa.string()}))
     with pytest.raises(SchemaError, match="choose one of NFC"):

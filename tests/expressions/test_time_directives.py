@@ -120,6 +120,7 @@ def test_years_of_any_size_are_written():
         ("%d%", "ends within '%'; %% is a percent sign"),
         ("%1000d", "which is no directive"),
         ("", "the format of strftime is empty"),
+        ("yyyy-MM-dd", "'yyyy-MM-dd' has no directive, such as %Y: yyyy-MM-dd is written %Y-%m-%d"),
         ("\ud800%Y", "is no Unicode text"),
     ],
 )

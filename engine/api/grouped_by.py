@@ -31,6 +31,7 @@ from engine.column_expressions.data_types import output_schema
 from engine.column_expressions.expression import Expr
 from engine.column_expressions.named_columns import column_names, columns_given, to_named
 from engine.column_expressions.other_names import ON_GROUPS, HasOtherNames
+from engine.column_expressions.python_habits import check_own
 from engine.column_expressions.windows import order_keys, over_keys, row_number
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
@@ -241,4 +242,5 @@ def _named_sets(keys: list[str], sets: Sequence[Any]) -> Iterator[frozenset[int]
 
 def _check_aggregate(value: Any) -> None:
     if not isinstance(value, Expr) or not has_aggregate(value.expression):
+        check_own(value, "agg: ")
         raise SchemaError(f"agg: {value!r} is no aggregate; use sum_, count, min_, max_, avg and the like")

@@ -29,7 +29,7 @@ from engine.column_expressions.named_columns import (
     selected,
     with_columns,
 )
-from engine.column_expressions.python_habits import plain_truth
+from engine.column_expressions.python_habits import check_own, plain_truth
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_columns
 from engine.graph.expression import (
@@ -166,6 +166,7 @@ class RelationalCalls(Calls):
             return self._with(lowered(Filter(predicate), (self._node, *others)))
         if isinstance(condition, bool):
             raise plain_truth(condition, "filter")
+        check_own(condition, "filter: ")
         from engine.functions.python_functions import python_function
         from engine.functions.user_function import function_of
 

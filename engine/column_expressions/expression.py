@@ -20,7 +20,13 @@ from engine.column_expressions.chains import Chain, chain_of, is_chained
 from engine.column_expressions.data_types import to_data_type
 from engine.column_expressions.number_functions import NumberFunctions
 from engine.column_expressions.other_names import ON_EXPRESSIONS, HasOtherNames
-from engine.column_expressions.python_habits import HasValues, RowValue, warn_comparison_with_none, warn_plain_truth
+from engine.column_expressions.python_habits import (
+    HasValues,
+    RowValue,
+    check_own,
+    warn_comparison_with_none,
+    warn_plain_truth,
+)
 from engine.column_expressions.written_places import note
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
@@ -484,6 +490,7 @@ def to_expression(value: Any) -> Expression:
     """Return the expression of an Expr, or the constant of a plain value."""
     if isinstance(value, Expr):
         return value.expression
+    check_own(value, "")
     if hasattr(value, "over"):
         raise SchemaError(f"{value!r} needs a window: call .over(partition_by, order_by)")
     if hasattr(value, "then"):

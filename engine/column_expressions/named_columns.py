@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.column_expressions.expression import Expr, to_expression
+from engine.column_expressions.python_habits import check_own
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name, check_columns
 from engine.graph.expression import ColumnRef, NamedExpression
@@ -49,6 +50,7 @@ def column_name(value: Any, what: str) -> str:
         return value
     if isinstance(value, Expr) and isinstance(value.expression, ColumnRef):
         return value.expression.name
+    check_own(value, f"{what}: ")
     if callable(value) and not isinstance(value, Expr):
         name = getattr(value, "__name__", type(value).__name__)
         raise SchemaError(

@@ -12,7 +12,7 @@ every row, as in SQL, so a filter with it keeps none: ``warn_comparison_with_non
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, Final, NoReturn, Protocol, runtime_checkable
 
 from engine.errors import SchemaError
 from engine.user_warnings import warn_user
@@ -38,6 +38,9 @@ _PLAIN = (
     "is {value!r} before any row is read, a plain bool. Python decides `is None`, `is not None` and"
     " comparisons of plain values by itself: write col('a').is_null() or col('a').is_not_null()"
 )
+#: names of the classes of expressions elsewhere, and the libraries
+_FOREIGN: Final = frozenset({"Expr", "Column", "Expression"})
+_LIBRARIES: Final = frozenset({"duckdb", "ibis", "polars", "pyspark"})
 
 
 class RowValue:
@@ -65,6 +68,14 @@ class RowValue:
         if isinstance(index, str):
             advice = f"col('a').field({index!r}) is a field of a struct, col('a').map.get({index!r}) a value of a map"
         raise SchemaError(_NO_ITEMS.format(advice=advice))
+
+
+def check_own(value: object, what: str) -> None:
+    """Refuse an expression of another library, which may have the methods that are looked for here."""
+    for kind in type(value).__mro__:
+        library = kind.__module__.partition(".")[0].lstrip("_")
+        if library in _LIBRARIES and kind.__name__ in _FOREIGN:
+            raise SchemaError(f"{what}an expression of {library}, {value!r}: write it with col of drey")
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import ConfigurationError, EngineError, PlanError, SchemaError
 from engine.storage.file_systems import file_system_of
 
 _PLAIN: Final = {
@@ -46,7 +46,7 @@ def _fastavro() -> Any:
     try:
         import fastavro
     except ImportError:
-        raise NotYetSupportedError(
+        raise ConfigurationError(
             "read_avro without the package fastavro; install it: pip install 'drey-engine[avro]'"
         ) from None
     return fastavro

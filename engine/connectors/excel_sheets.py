@@ -23,7 +23,7 @@ import pyarrow as pa
 from engine.connectors.excel_cells import cell_text, column_of, kind_of, type_of
 from engine.connectors.excel_errors import error_cells
 from engine.csv.header import column_names
-from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import ConfigurationError, DataError, PlanError, SchemaError
 from engine.graph.source_spec import FormatSource, SourceSplit, SourceStatistics
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.bounded_batches import bounded_batches
@@ -60,7 +60,7 @@ def _calamine() -> Any:
     try:
         import python_calamine
     except ImportError:
-        raise NotYetSupportedError(
+        raise ConfigurationError(
             f"{_CALL} without the package python-calamine; install it: pip install 'drey-engine[excel]'"
         ) from None
     return python_calamine

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.errors import DataError, NotYetSupportedError, SchemaError
+from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.files.output_file import OutputFile
 from engine.records.stored_types import stored
 
@@ -34,14 +34,14 @@ def _library() -> Any:
     try:
         import xlsxwriter
     except ImportError:
-        raise NotYetSupportedError(
+        raise ConfigurationError(
             "write_excel without the package xlsxwriter; install it: pip install 'drey-engine[excel]'"
         ) from None
     return xlsxwriter
 
 
 def check_excel_sink(schema: pa.Schema) -> None:
-    """Raise SchemaError for columns that Excel has not, NotYetSupportedError without the library."""
+    """Raise SchemaError for columns that Excel has not, ConfigurationError without the library."""
     _library()
     if len(schema) > _COLUMNS_MAX:
         raise SchemaError(f"write_excel: {len(schema)} columns; a sheet has {_COLUMNS_MAX:,} at most")

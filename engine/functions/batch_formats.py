@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from engine.functions.function_error import describe_row
 from engine.records.array_fit import fitted
-from engine.records.frame_columns import numpy_column, pandas_column, pandas_frame
+from engine.records.frame_columns import frame_library, numpy_column, pandas_column, pandas_frame
 from engine.records.plain_scalars import array_of
 from engine.records.plain_types import nullable_schema, plain_array, plain_type
 from engine.records.stored_types import stored_array, stored_type
@@ -40,10 +40,11 @@ def to_format(batch: pa.RecordBatch, kind: str) -> Any:
     """Return a batch as the function wants it."""
     if kind == "arrow":
         return batch
+    _library(kind)
     if kind == "pandas":
         return pandas_frame(batch)
     if kind == "polars":
-        return _polars().from_arrow(batch)
+        return _library(kind).from_arrow(batch)
     names = batch.schema.names
     return {name: numpy_column(column) for name, column in zip(names, batch.columns, strict=True)}
 
@@ -54,17 +55,11 @@ def is_of_format(value: Any, kind: str) -> bool:
         return isinstance(value, pa.RecordBatch | pa.Table)
     if kind == "numpy":
         return isinstance(value, dict)
-    if kind == "polars":
-        return isinstance(value, _polars().DataFrame)
-    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
-
-    return isinstance(value, pd.DataFrame)
+    return isinstance(value, _library(kind).DataFrame)
 
 
-def _polars() -> Any:
-    import polars
-
-    return polars
+def _library(kind: str) -> Any:
+    return frame_library(kind, f"a function over batches of {kind}")
 
 
 def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
@@ -167,14 +162,15 @@ def column_to_format(column: pa.Array, kind: str) -> Any:
     """Return a column as a function of columns wants it: pyarrow.Array, a Series of pandas or Polars, numpy.ndarray."""
     if kind == "arrow":
         return column
+    library = _library(kind)
     if kind == "polars":
-        return _polars().from_arrow(column)
+        return library.from_arrow(column)
     return pandas_column(column) if kind == "pandas" else numpy_column(column)
 
 
 def column_from_format(value: Any, kind: str, field: pa.Field, size: int) -> pa.Array:
     """Convert the result of a function of columns to ``size`` values of the field's type; raises if it does not fit."""
-    if kind == "polars" and isinstance(value, _polars().Series):
+    if kind == "polars" and isinstance(value, _library(kind).Series):
         value = value.to_arrow()
     if isinstance(value, pa.Array | pa.ChunkedArray):
         value.validate(full=True)

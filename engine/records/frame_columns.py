@@ -15,12 +15,14 @@ Held by: tests/types_table/test_types_table.py
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from engine.errors import SchemaError
+from engine.errors import ConfigurationError, SchemaError
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import is_foreign
 from engine.records.stored_types import stored_type
@@ -33,6 +35,16 @@ Column: TypeAlias = Any  # pa.Array, pa.ChunkedArray
 #: beyond it doubles do not have every whole number
 _EXACT_MAX: Final = 2**53
 _DIGITS_MAX: Final = 38
+
+
+def frame_library(name: str, what: str) -> ModuleType:
+    """Return the module of pandas, numpy or Polars. Raises: ConfigurationError where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ConfigurationError(f"{what} needs the package {name}; install it: pip install {name}") from None
 
 
 def _loses_digits(column: Column) -> bool:

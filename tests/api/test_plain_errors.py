@@ -126,3 +126,45 @@ def test_a_field_of_a_struct_is_no_column_with_a_point(env):
     with pytest.raises(engine.SchemaError, match=re.escape(said)):
         data.select("s.a")
     assert data.select("t.u", a=col("s").field("a")).columns == ["t.u", "a"]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda data, pl: data.filter(pl.col("a") > 2), "filter: an expression of polars"),
+        (lambda data, pl: data.filter(col("a") > pl.col("a")), "^an expression of polars"),
+        (lambda data, pl: data.select(pl.col("a")), "^an expression of polars"),
+        (lambda data, pl: data.with_columns(x=pl.when(True).then(1)), "^an expression of polars"),
+        (lambda data, pl: data.sort(pl.col("a")), "sort: an expression of polars"),
+        (lambda data, pl: data.group_by(pl.col("a")).agg(n=count()), "^an expression of polars"),
+        (lambda data, pl: data.agg(n=pl.col("a").sum()), "agg: an expression of polars"),
+        (lambda data, pl: data.join(data, on=pl.col("a")), "join keys: an expression of polars"),
+    ],
+)
+def test_expressions_of_another_library_are_told(call, text):
+    polars = pytest.importorskip("polars")
+    with Environment() as env, pytest.raises(engine.SchemaError, match=f"{text}.*write it with col of drey"):
+        call(env.from_rows([(1,)], NUMBERS), polars)
+
+
+def test_expressions_of_duckdb_are_told():
+    duckdb = pytest.importorskip("duckdb")
+    with Environment() as env, pytest.raises(engine.SchemaError, match="an expression of duckdb"):
+        env.from_rows([(1,)], NUMBERS).select(x=duckdb.ColumnExpression("a"))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
+def test_a_library_of_frames_that_is_missing_is_named(library, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    advice = f"needs the package {library}; install it: pip install {library}"
+    with Environment(config={"python.execution-mode": "thread"}) as env:
+        data = env.from_rows([(1,)], NUMBERS)
+        if library != "numpy":
+            with pytest.raises(engine.ConfigurationError, match=rf"to_{library}\(\) {advice}"):
+                getattr(data, f"to_{library}")()
+        for result in (
+            data.map_batches(lambda batch: batch, NUMBERS, format=library),
+            data.select(udf("int64", batch=library)(lambda column: column)(col("a"))),
+        ):
+            with pytest.raises(EngineError, match=f"a function over batches of {library} {advice}"):
+                result.collect()

@@ -19,7 +19,7 @@ from engine.connectors.arrow_writer import ArrowWriter
 from engine.connectors.block_reader import BlockReader
 from engine.connectors.block_source import block_source
 from engine.connectors.orc_writer import OrcWriter, check_orc_sink
-from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import ConfigurationError, DataError, PlanError, SchemaError
 
 ROOT = Path(__file__).parents[2]
 TABLE = pa.table(
@@ -197,7 +197,7 @@ def test_avro_says_what_has_no_column_and_what_is_missing(tmp_path, monkeypatch)
     with pytest.raises(SchemaError, match="column 'x': a union of 2 types has no column"):
         block_source("avro", path)
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    with pytest.raises(NotYetSupportedError, match=r"pip install 'drey-engine\[avro\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'drey-engine\[avro\]'"):
         block_source("avro", path)
 
 

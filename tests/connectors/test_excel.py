@@ -11,7 +11,7 @@ import python_calamine
 import xlsxwriter
 
 from engine import Environment, col
-from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import ConfigurationError, DataError, PlanError, SchemaError
 
 TABLE = pa.table(
     {
@@ -183,5 +183,8 @@ def test_mistakes_say_what_to_do(tmp_path, monkeypatch):
         with pytest.raises(SchemaError, match=r"'z' is timestamp.*, and Excel has no time zones"):
             rows.select("z").write_excel(tmp_path / "c.xlsx")
         monkeypatch.setitem(sys.modules, "python_calamine", None)
-        with pytest.raises(NotYetSupportedError, match=r"pip install 'drey-engine\[excel\]'"):
+        with pytest.raises(ConfigurationError, match=r"calamine; install it: pip install 'drey-engine\[excel\]'"):
             env.read_excel(tmp_path / "a.xlsx")
+        monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+        with pytest.raises(ConfigurationError, match=r"xlsxwriter; install it: pip install 'drey-engine\[excel\]'"):
+            rows.select(x=1).write_excel(tmp_path / "c.xlsx")

@@ -26,9 +26,11 @@ Names are loaded when they are first used (PEP 562), so that importing one room 
 from __future__ import annotations
 
 import importlib
+import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 # Early: a script's folder may come to the module search path later, with an ha.py in it.
 import ha
@@ -350,10 +352,56 @@ def __getattr__(name: str) -> Any:
 
 def _advice(name: str) -> str:
     """Return the end of an error: the counterpart of a name of another library, "" for none."""
-    if name.startswith("_") or PathFinder.find_spec(f"{__name__}.{name}", __path__):
+    is_room = name not in ROOMS_OF_WORDS and PathFinder.find_spec(f"{__name__}.{name}", __path__)
+    if name.startswith("_") or is_room:
         return ""
     found: str = importlib.import_module("engine.column_expressions.other_names").package_advice(name, __all__)
     return found
+
+
+#: rooms that have the name of a function, or of a module of functions, in other libraries
+ROOMS_OF_WORDS = frozenset({"aggregate", "expressions", "functions", "sort", "sql", "window"})
+
+
+def room_advice(name: str) -> str:
+    """Return the end of an error: where a name is that a room has not, "" where it is nowhere."""
+    return f": write drey.{name}" if name in __all__ else _advice(name)
+
+
+class _Module(ModuleType):
+    """A module of a class of its own, which functions that travel to workers name."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, (self.__name__,)
+
+
+class _Room(_Module):
+    """A room that a user takes for a function, or for a module of functions: its errors say what to write."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        is_own = name.startswith("_") or PathFinder.find_spec(f"{self.__name__}.{name}", self.__path__)
+        advice = "" if is_own else f"{room_advice(name)}; functions are in drey itself"
+        raise AttributeError(f"{self._said()} has no attribute {name!r}{advice}", name=name, obj=self)
+
+    def __call__(self, *_given: object, **_named: object) -> NoReturn:
+        names = importlib.import_module("engine.column_expressions.other_names")
+        advice = names.package_advice(self.__name__.rpartition(".")[2], __all__)
+        raise TypeError(f"{self._said()} is a part of the engine, and no function{advice}")
+
+    def _said(self) -> str:
+        return f"module {self.__name__.replace(__name__, 'drey', 1)!r}"
+
+
+class _Package(_Module):
+    """The package, in which a room is put when it is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in ROOMS_OF_WORDS and type(value) is ModuleType:
+            value.__class__ = _Room
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -29,12 +29,13 @@ import sys
 import drey
 assert "engine.api" not in sys.modules, "names are loaded when they are first used"
 import pyarrow as pa
-from drey import Environment, col
+from drey import Environment, col, functions
 from drey.graph.plan import JoinHint
 
 NUMBERS = pa.schema([("n", pa.int64())])
 
 def twice(row):
+    assert functions.__name__ == "engine.functions"
     from drey.functions import row as own
     assert drey.Row is own.Row and type(row).__module__.startswith("engine.")
     return (2 * row.n,)
@@ -102,6 +103,46 @@ def test_a_name_of_another_library_says_what_to_write(tmp_path):
         "cannot import name 'scan_parquet' from 'drey': write Environment().read_parquet(path)",
         "cannot import name 'xpath' from 'drey': udf('string')(f)(x) with Python's xml",
         "cannot import name 'nothing' from 'engine'",
+    ]
+
+
+ROOMS = """
+import drey
+from drey import aggregate, functions as F, window
+import drey.expressions as E
+from drey.functions import row
+drey.Environment
+for call in (
+    lambda: F.sum("x"), lambda: F.col("x"), lambda: E.when, lambda: window("t", "1 hour"), lambda: drey.aggregate("x"),
+    lambda: F.nowhere, lambda: drey.sql("SELECT 1"),
+):
+    try:
+        call()
+    except (AttributeError, TypeError) as error:
+        print(error)
+for name in ("col", "sum", "nowhere"):
+    try:
+        exec(f"from drey.functions import {name}")
+    except ImportError as error:
+        print(str(error).partition(" (")[0])
+assert not hasattr(F, "__nothing__") and F.row is row and type(drey.config).__name__ == "module"
+"""
+
+
+def test_a_room_that_is_taken_for_functions_says_where_they_are(tmp_path):
+    behind = "; functions are in drey itself"
+    assert run("-c", ROOMS, cwd=tmp_path).splitlines() == [
+        f"module 'drey.functions' has no attribute 'sum': write sum_{behind}",
+        f"module 'drey.functions' has no attribute 'col': write drey.col{behind}",
+        f"module 'drey.expressions' has no attribute 'when': write drey.when{behind}",
+        "module 'drey.window' is a part of the engine, and no function: write ds.group_by_dynamic('t', '1 hour')",
+        "module 'drey.aggregate' is a part of the engine, and no function: write x.list.reduce(lambda one, two: one + "
+        "two, 0)",
+        f"module 'drey.functions' has no attribute 'nowhere'{behind}",
+        "module 'drey' has no attribute 'sql': write Environment().sql('SELECT 1 AS x')",
+        "cannot import name 'col' from 'drey.functions': write drey.col",
+        "cannot import name 'sum' from 'drey.functions': write sum_",
+        "cannot import name 'nowhere' from 'engine.functions'",
     ]
 
 

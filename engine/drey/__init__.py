@@ -79,6 +79,9 @@ class _Advice(MetaPathFinder):
             names = importlib.import_module("engine.column_expressions.other_names")
             if advice := names.package_advice(name, engine.__all__):
                 raise ImportError(f"cannot import name {name!r} from 'drey'{advice}", name=name)
+        of_engine, _, room = package.partition(".")
+        if of_engine == engine.__name__ and room in engine.ROOMS_OF_WORDS and (advice := engine.room_advice(name)):
+            raise ImportError(f"cannot import name {name!r} from 'drey.{room}'{advice}", name=name)
         return None
 
 

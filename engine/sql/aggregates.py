@@ -62,6 +62,7 @@ from engine.sql_values.casts import cast
 from engine.sql_values.constants import is_constant, is_null
 from engine.sql_values.data_types import shown_type
 from engine.sql_values.operators import is_number, is_text
+from engine.sql_values.refused_functions import wrong_number
 
 
 class OrderKey(NamedTuple):
@@ -318,7 +319,7 @@ def _check(call: AggregateCall, types: Sequence[pa.DataType]) -> None:
     most = 2 if needed == 2 or call.name in (*_QUANTILES, *_APPROXIMATE, *_JOINED) else 1
     is_count = call.name in ("count", "count_star")
     if not is_count and not needed <= len(types) <= most:
-        raise PlanError(f"{call.name}() has {len(types)} arguments here and takes {needed}")
+        raise wrong_number(call.name, len(types), needed)
     wrong = call.name in _OF_NUMBERS and not (is_number(types[0]) or pa.types.is_null(types[0]))
     is_span = bool(types) and bool(pa.types.is_duration(types[0])) and call.name in ("sum", "avg", "mean", "median")
     is_moment = call.name == "median" and bool(types) and pa.types.is_temporal(types[0])

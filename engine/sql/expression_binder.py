@@ -356,6 +356,7 @@ class Expressions:
         name = str(inner.name).lower()
         if is_aggregate(node):
             raise PlanError(self.said(node, _no_aggregate(self.frame, name)))
+        row_of(name, self.frame.session.functions)
         raise NotYetSupportedError(self.said(node, f"{node.key.upper()} of {name}()"))
 
 

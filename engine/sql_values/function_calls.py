@@ -99,7 +99,7 @@ from engine.sql_values.function_handlers import (
 from engine.sql_values.list_functions import LIST_FUNCTIONS
 from engine.sql_values.moment_calls import next_day, time_bucket, timestamp_of_parts
 from engine.sql_values.operators import compared
-from engine.sql_values.refused_functions import REFUSED
+from engine.sql_values.refused_functions import REFUSED, wrong_number
 from engine.sql_values.scalar_functions import FUNCTIONS
 from engine.sql_values.spans import TO_UNITS
 
@@ -132,7 +132,7 @@ def called(known: Known, name: str, given: list[Expr], others: Iterable[str] = (
     """
     row = row_of(name, others)
     if not row.least <= len(given) <= row.most:
-        raise PlanError(f"{name}() has {len(given)} arguments here and takes {_counts(row)}")
+        raise wrong_number(name, len(given), _counts(row))
     types = [known.type_of(one) for one in given]
     if not row.over_nulls and any(map(is_null, given)):
         return lit(None, _type_of_null(known, name, row, given))
@@ -318,6 +318,9 @@ add("regexp_extract_groups", 2, 2, of_texts(lambda given: given[0].call("str_ext
 add("to_json", 1, 1, lambda _k, _n, given: given[0].to_json())
 add("json_extract_string get_json_object", 2, 2, own("json_extract_string"))
 add("json_extract", 2, 2, own("json_extract"))
+add("json_valid", 1, 1, own("json_valid"))
+for name in ("json_type", "json_array_length", "json_keys"):
+    add(name, 1, 2, lambda b, n, given: own(n)(b, n, [*given, lit("$")][:2]))
 add("url_decode", 1, 1, own("url_decode"))
 # dates and times
 for name, unit in _PARTS.items():

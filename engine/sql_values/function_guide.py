@@ -81,6 +81,8 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
         ("to_json", "to_json({'a': i})", "a value as JSON"),
         ("json_extract", "json_extract(js, '$.a')", "JSON in a text, `js -> '$.a'`, too"),
         ("json_extract_string get_json_object", "json_extract_string(js, '$.a')", "`js ->> '$.a'`, too"),
+        ("json_array_length json_keys", "json_array_length(js, '$.b')", "of what lies at a path, or of the whole"),
+        ("json_type json_valid", "json_type(js, '$.a')", "`OBJECT`, `ARRAY`, `VARCHAR`, `UBIGINT` ..."),
         ("parse_url", "parse_url('http://a.b/c?d=e', 'QUERY', 'd')", "parts as Spark has them: `HOST`, `PATH` ..."),
         ("url_decode url_encode", "url_decode(s)", ""),
         ("translate", "translate(s, 'lo', 'x')", "each character for the one at its place, or for none"),

@@ -108,7 +108,7 @@ def _split_regex(arguments: Arguments) -> Expr:
     return arguments[0].call("str_split", arguments[1], regex=True)
 
 
-def _json(arguments: Arguments, **options: bool) -> Expr:
+def _json(arguments: Arguments, function: str = "str_json_get", **options: bool | str) -> Expr:
     """Return a part of a JSON text: at ``$.a[0]``, at ``/a/b``, or of a field by its name, with all its dots."""
     path = arguments[1]
     written = value_of(path)
@@ -121,7 +121,11 @@ def _json(arguments: Arguments, **options: bool) -> Expr:
         is_path = path.str.starts_with("$") | path.str.starts_with("/")
         # a pointer of a column is no path, which the call says
         whole = when(is_path).then(path).otherwise(quoted)
-    return arguments[0].call("str_json_get", path=as_option(whole), **options)
+    return arguments[0].call(function, path=as_option(whole), **options)
+
+
+def _json_about(about: str) -> Callable[[Arguments], Expr]:
+    return lambda arguments: _json([*arguments, lit("$")][:2], "str_json_about", about=about)
 
 
 def _json_path(written: str) -> str:
@@ -177,6 +181,10 @@ OWN: Final[dict[str, OwnFunction]] = {
     "string_split_regex": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _split_regex),
     "json_extract_string": OwnFunction([_TEXT, _TEXT], _TEXT, _json),
     "json_extract": OwnFunction([_TEXT, _TEXT], _TEXT, partial(_json, as_json=True)),
+    "json_valid": OwnFunction([_TEXT], pa.bool_(), _json_about("valid")),
+    "json_type": OwnFunction([_TEXT, _TEXT], _TEXT, _json_about("type")),
+    "json_array_length": OwnFunction([_TEXT, _TEXT], _INTEGER, _json_about("length")),
+    "json_keys": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _json_about("keys")),
     "sha256_hex": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].sha256()),
     "url_decode": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].str.url_decode()),
 }

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.errors import PlanError
+
 _STRFTIME: Final = "write strftime(ts, '%Y-%m-%d')"
 REFUSED: Final[dict[str, str]] = {
     "getdate": "write now() or current_date",
@@ -59,3 +61,19 @@ REFUSED: Final[dict[str, str]] = {
     "approx_top_k": "write GROUP BY x ORDER BY count(*) DESC LIMIT k",
     "kurtosis_pop": "write avg(pow((x - m) / d, 4)) - 3, with FROM t, (SELECT avg(x) AS m, stddev_pop(x) AS d FROM t)",
 }
+
+_FIRST: Final = "(list(x ORDER BY {key}) FILTER (WHERE {known} IS NOT NULL))[1:n]"
+#: aggregates that DuckDB has of several values, with a number behind them, and what to write in their place
+_OF_SEVERAL: Final = {
+    "max": (2, _FIRST.format(key="x DESC", known="x")),
+    "min": (2, _FIRST.format(key="x", known="x")),
+    **dict.fromkeys(("arg_max", "argmax", "max_by"), (3, _FIRST.format(key="y DESC", known="x IS NOT NULL AND y"))),
+    **dict.fromkeys(("arg_min", "argmin", "min_by"), (3, _FIRST.format(key="y", known="x IS NOT NULL AND y"))),
+}
+
+
+def wrong_number(name: str, given: int, takes: object) -> PlanError:
+    """Return the error for a number of arguments that a function does not take."""
+    wanted, instead = _OF_SEVERAL.get(name, (0, ""))
+    advice = f"; of several values write {instead}" if given == wanted else ""
+    return PlanError(f"{name}() has {given} arguments here and takes {takes}{advice}")

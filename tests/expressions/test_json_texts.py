@@ -137,6 +137,24 @@ def test_a_text_that_is_no_such_moment_is_null_wherever_it_is_and_no_other_one(d
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("about", "found"),
+    [
+        ("valid", [True] * 7 + [False, None]),
+        ("type", ["OBJECT", "ARRAY", "VARCHAR", "UBIGINT", "BIGINT", "DOUBLE", "NULL", None, None]),
+        ("length", [0, 2, 0, 0, 0, 0, 0, None, None]),
+        ("keys", [["a", "?"], [], [], [], [], [], [], None, None]),
+    ],
+)
+def test_what_is_in_a_json_text_is_told(about, found):
+    texts = ['{"a": 1, "\\ud800": 2}', "[[1, 2], 3]", '"s"', "18446744073709551615", "-1", "1e3", "null", "no", None]
+    assert values(S._value.call("str_json_about", about=about, path="$"), x=texts) == found
+    for odd in ("", "[" * 100_000, "1" * 21):
+        assert values(S._value.call("str_json_about", about="type"), x=[odd]) == ["DOUBLE" if odd[:1] == "1" else None]
+    with pytest.raises(SchemaError, match="choose one of valid, type, length, keys"):
+        infer_type(S._value.call("str_json_about", about="size").expression, pa.schema({"x": pa.string()}))
+
+
 def test_a_type_that_json_has_not_is_refused():
     for data_type in (pa.map_(pa.string(), pa.int64()), pa.binary(), pa.list_(pa.time32("s"))):
         with pytest.raises(SchemaError, match="JSON has no"):

@@ -10,6 +10,9 @@ from typing import Final
 #: aggregates of all rows, and of groups
 AGGREGATES: Final[dict[str, str]] = {
     "arbitrary(s)": "min(s)",
+    "(list(i ORDER BY i DESC) FILTER (WHERE i IS NOT NULL))[1:2]": "max(i, 2)",
+    "(list(n ORDER BY n) FILTER (WHERE n IS NOT NULL))[1:2]": "min(n, 2)",
+    "(list(i ORDER BY n) FILTER (WHERE i IS NOT NULL AND n IS NOT NULL))[1:2]": "arg_min(i, n, 2)",
     "wavg(f, i)": "",
     "weighted_avg(i, n)": "",
     "any_value(i) IS NOT NULL": "",

@@ -5,8 +5,8 @@
     zookeeper start|start-foreground N | stop | stop-all
     quorum start|stop
 
-Exit codes: 0 done, 1 failed. A TaskManager that runs and has found no JobManager yet is no failure of its own start,
-which may come before the JobManager's; it is one of a cluster's start.
+Exit codes: 0 done, 1 failed. A process that runs and is not ready within 30 s goes on: a machine may be busy, and a
+TaskManager may be started before its JobManager. That is no failure of its own start; it is one of a cluster's start.
 
 Loads neither the engine nor an event loop: what takes time is the daemons' start, and they start side by side.
 
@@ -60,7 +60,7 @@ from engine.private_folder import make_closed, scratch_folder
 from engine.process_folder import FolderPrefix, sweep
 from engine.python_command import drop_current_folder
 
-#: seconds within which a daemon must be ready
+#: seconds after which a daemon that is not ready is left to itself
 START_TIMEOUT_S = 30.0
 #: smallest useful process size: a TaskManager with less does little but spill
 _PROCESS_MB_MIN = 128
@@ -286,16 +286,16 @@ def stop_quorum(places: Places) -> int:
 
 
 def _report(launches: list[Launch], *, is_cluster: bool) -> int:
-    """Wait for daemons and say what became of them; TaskManagers end when their JobManager does not start."""
+    """Wait for daemons and say what became of them; TaskManagers end when their JobManager has failed."""
     code, has_job_manager = 0, True
     running: list[Launch] = []
     for launch in launches:
         if has_job_manager:
-            outcome = _say_outcome(launch, launch.wait(START_TIMEOUT_S), is_cluster=is_cluster)
-            code = max(code, outcome)
-            if not outcome and launch.daemon == "jobmanager":
-                running.append(launch)
-            has_job_manager = not (outcome and launch.daemon == "jobmanager")
+            outcome = launch.wait(START_TIMEOUT_S)
+            code = max(code, _say_outcome(launch, outcome, is_cluster=is_cluster))
+            if launch.daemon == "jobmanager":
+                has_job_manager = outcome.state is not StartState.FAILED
+                running.extend([launch] if outcome.state is StartState.READY else ())
         else:
             launch.end()
         launch.close()
@@ -317,13 +317,11 @@ def _say_outcome(launch: Launch, outcome: StartOutcome, *, is_cluster: bool) -> 
         complain(f"{name} did not start: {outcome.text}")
         return 1
     if launch.daemon == "taskmanager":
-        waits = f"runs, but has found no JobManager within {START_TIMEOUT_S:g} s and goes on looking"
+        waits = f"has found no JobManager within {START_TIMEOUT_S:g} s and goes on looking"
     else:
-        waits = f"is not ready after {START_TIMEOUT_S:g} s"
-    complain(f"{name} {waits}: {outcome.text}; log: {launch.log_file}")
-    if launch.daemon == "jobmanager":
-        launch.end()
-        return 1
+        waits = f"is not ready after {START_TIMEOUT_S:g} s and goes on starting"
+    log = f"log: {launch.log_file}" if launch.log_file.exists() else "it has written no log yet"
+    complain(f"{name} runs, but {waits}: {outcome.text}; {log}")
     return 1 if is_cluster else 0
 
 

@@ -214,6 +214,39 @@ def test_starting_one_without_a_job_manager_says_so_and_leaves_it_looking(instal
     installation.run("cluster", "stop")
 
 
+#: a JobManager that does nothing for as long as the script waits, as on a machine that is busy with others
+BUSY = """
+import os
+import signal
+import sys
+from engine.entrypoint import scripts
+
+begin_start = scripts.begin_start
+
+def begin_and_halt(*arguments):
+    launch = begin_start(*arguments)
+    os.kill(launch.process.pid, signal.SIGSTOP)
+    return launch
+
+scripts.begin_start = begin_and_halt
+scripts.START_TIMEOUT_S = 0.2
+sys.exit(scripts.main())
+"""
+
+
+def test_a_job_manager_that_is_not_ready_in_time_goes_on_starting(installation):
+    done = installation.run("jobmanager", "start", command=(sys.executable, "-c", BUSY))
+    (pid,) = installation.pids("jobmanager")
+    assert done.returncode == 0
+    assert done.stderr == (
+        f"jobmanager {pid} runs, but is not ready after 0.2 s and goes on starting: it is not ready yet; "
+        "it has written no log yet\n"
+    )
+    os.kill(pid, signal.SIGCONT)
+    until(lambda: (installation.conf / "cluster.secret").exists() and installation.slots() == 0, "the JobManager")
+    installation.run("cluster", "stop")
+
+
 def test_one_that_finds_no_job_manager_gives_up(installation):
     task_manager = installation.daemon("taskmanager", "-D", "taskmanager.registration.timeout=200 ms")
     output = task_manager.communicate(timeout=WAIT_S)[0]

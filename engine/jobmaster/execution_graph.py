@@ -29,6 +29,7 @@ from engine.jobmaster.execution_state import ExecutionState, state_after_report,
 from engine.jobmaster.execution_vertex import Execution, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.split_assignment import assign_splits
+from engine.jobmaster.state_times import entered
 
 
 class IntermediateResult(msgspec.Struct, eq=False):
@@ -91,8 +92,11 @@ class ExecutionGraph:
         vertex = subtasks[attempt.subtask_index]
         return vertex if vertex.current.attempt == attempt else None
 
-    def restart(self, vertex: ExecutionVertex) -> Execution:
-        """Begin a new attempt of a subtask, the last one having ended; its partitions are to be produced anew."""
+    def restart(self, vertex: ExecutionVertex, time_ms: int = -1) -> Execution:
+        """Begin a new attempt of a subtask, the last one having ended; its partitions are to be produced anew.
+
+        ``time_ms``: when, since 1970; -1: not known.
+        """
         assert vertex.current.state.is_terminal, f"{vertex.name} is {vertex.current.state}"
         self.version += 1
         last = vertex.current
@@ -101,7 +105,8 @@ class ExecutionGraph:
         vertex.prior += (last,)
         attempt = last.attempt
         vertex.current = Execution(
-            ExecutionAttemptId.create(attempt.vertex, attempt.subtask_index, attempt.attempt_number + 1)
+            ExecutionAttemptId.create(attempt.vertex, attempt.subtask_index, attempt.attempt_number + 1),
+            times=entered(b"", ExecutionState.CREATED, time_ms) if time_ms >= 0 else b"",
         )
         self.withdraw_output(vertex)
         for partition in vertex.partitions:

@@ -94,6 +94,8 @@ class Restarted(msgspec.Struct, frozen=True, tag="restarted"):
 
     attempts: tuple[ExecutionAttemptId, ...]
     failed_ms: int
+    #: time at which the attempts began, after the pause of the restart strategy; -1: an earlier release wrote this
+    time_ms: int = -1
 
 
 class CancelAsked(msgspec.Struct, frozen=True, tag="cancel-asked"):

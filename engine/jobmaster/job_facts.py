@@ -168,7 +168,7 @@ class JobFacts:
         if any(self.scheduler.region_of(subtask).state is not RegionState.DONE for subtask in subtasks):
             raise ValueError("a region runs again that has not run")
         ago_s = max(0, self.clock.wall_ms() - event.failed_ms) / 1000
-        self.failover.adopt(subtasks, self.clock.monotonic_s() - ago_s)
+        self.failover.adopt(subtasks, self.clock.monotonic_s() - ago_s, event.time_ms)
         self.failures.mended()
 
 

@@ -130,8 +130,9 @@ class JobMending:
         """Begin new attempts of the regions that have ended."""
         facts = self._facts
         attempts = tuple(each.current.attempt for each in facts.failover.subtasks)
-        self._tasks.release(facts.failover.finish())
-        self._out.append(WriteDown(Restarted(attempts, self._failed_ms)))
+        now_ms = facts.clock.wall_ms()
+        self._tasks.release(facts.failover.finish(now_ms))
+        self._out.append(WriteDown(Restarted(attempts, self._failed_ms, now_ms)))
         facts.failures.mended()
         self._links.next_attempts()
         self._history.enter(JobStatus.RUNNING)

@@ -146,12 +146,12 @@ class RegionFailover:
                 self._graph.withdraw_output(subtask)
         return pause_s
 
-    def adopt(self, subtasks: Iterable[ExecutionVertex], now_s: float) -> None:
+    def adopt(self, subtasks: Iterable[ExecutionVertex], now_s: float, time_ms: int = -1) -> None:
         """Repeat a restart of an earlier leader: these subtasks, which have ended, get new attempts."""
         self._strategy.next_delay_s(now_s)
         self.restart_count += 1
         self._regions = {id(region): region for region in map(self._scheduler.region_of, subtasks)}
-        self.finish()
+        self.finish(time_ms)
 
     @property
     def subtasks(self) -> list[ExecutionVertex]:
@@ -163,15 +163,18 @@ class RegionFailover:
         """Whether all their attempts have ended."""
         return all(subtask.current.state.is_terminal for subtask in self.subtasks)
 
-    def finish(self) -> dict[str, tuple[ResultPartitionId, ...]]:
-        """Begin new attempts, which wait for slots; return the stored results of the old ones by TaskExecutor."""
+    def finish(self, time_ms: int = -1) -> dict[str, tuple[ResultPartitionId, ...]]:
+        """Begin new attempts, which wait for slots; return the stored results of the old ones by TaskExecutor.
+
+        ``time_ms``: now, since 1970; -1: not known.
+        """
         stale: dict[str, list[ResultPartitionId]] = defaultdict(list)
         for region in self._regions.values():
             for subtask in region.subtasks:
                 last = subtask.current
                 if last.state is ExecutionState.FINISHED and last.slot is not None and not last.is_lost:
                     stale[last.slot.address].extend(partition.id for partition in subtask.partitions)
-                self._graph.restart(subtask)
+                self._graph.restart(subtask, time_ms)
             self._scheduler.restart(region)
         self._regions.clear()
         return {address: tuple(ids) for address, ids in stale.items() if ids}

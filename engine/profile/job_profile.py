@@ -57,7 +57,7 @@ class AttemptProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int = 0
     #: position among JobProfile.task_managers
     task_manager: int = -1
-    #: time at which it could have begun: what it reads was there
+    #: time at which it could have begun: what it reads was there, or the attempt before it had failed
     ready_ms: int = -1
     #: times at which it had a slot, was sent to its TaskManager, ran, ended
     scheduled_ms: int = -1
@@ -86,6 +86,8 @@ class AttemptProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     requests: int = 0
     bad_rows: int = 0
     failure: str = ""
+    #: time at which it was made after a failure: the pause of the restart strategy was over
+    created_ms: int = -1
 
 
 class OperatorProfile(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -2,7 +2,7 @@
 
     what was expected (PlannedStep) and what was done (OperatorCounters) meet by (node_id, name)
 
-    an attempt    ready ──slot──► scheduled ──► deployed ──► running ──────────► end
+    an attempt    ready ──pause──► created ──slot──► scheduled ──► deployed ──► running ──────────► end
                   when its stored inputs were finished, or the attempt before it had failed
 
 Held by: tests/profile/test_job_profile.py
@@ -95,8 +95,7 @@ class _Moments:
         sources = [self._ends[each.vertex] for each in vertex.inputs if _is_stored(each) and each.vertex in self._ends]
         known = [*sources, self._failures] if attempt.attempt else sources
         last = (times[place - 1] for times in known if (place := bisect_right(times, scheduled_ms)))
-        created_ms = attempt.timestamps_ms.get("CREATED", -1)
-        return max(self.start_ms, min(scheduled_ms, max(begun_ms, created_ms, *last, -1)))
+        return max(self.start_ms, min(scheduled_ms, max(begun_ms, *last, -1)))
 
 
 def _is_stored(read: InputDetails) -> bool:
@@ -224,6 +223,7 @@ def _attempt(
         sum(requests for requests, _, _ in counters.stores.values()),
         counters.bad_rows,
         "" if attempt.failure is None else f"{attempt.failure.type_name}: {attempt.failure.message}",
+        moments.since_start(reached.get("CREATED", -1)) if attempt.attempt else -1,
     )
 
 

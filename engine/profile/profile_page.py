@@ -35,7 +35,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 _STYLE = (
     """
 :root { --p-slot: #9aa3b2; --p-start: #c4cad4; --p-input: #7dd3fc; --p-buffers: #c4b5fd; --p-function: #f59e0b;
-  --p-work: #22a06b; --p-processor: #5eead4; --p-spill: #dc2626; --p-store: #e879a6; --p-disk: #a16207; }
+  --p-work: #22a06b; --p-processor: #5eead4; --p-spill: #dc2626; --p-store: #e879a6; --p-disk: #a16207;
+  --p-pause: #fca5a5; }
 .found { background: var(--soft); border-left: 6px solid var(--bad); border-radius: 6px; margin: 16px 0;
   padding: 12px 18px; }
 .found.calm { border-color: var(--good); } .found p { margin: 0; } .found p:first-child { font-size: 19px;
@@ -78,6 +79,7 @@ svg.time, svg.memory { height: auto; min-width: 900px; width: 100%; }
             "spill",
             "store",
             "disk",
+            "pause",
         )
     )
 )

@@ -1,11 +1,12 @@
 """Parts of the time of an attempt: what it went into.
 
-    ready ── slot ──► scheduled ── start ──► running ── input, buffers, function, spill, store, disk, ... ──► end
+    ready ── pause, slot ──► scheduled ── start ──► running ── input, buffers, function, spill, store, disk, ... ──► end
 
-    slot        no slot was free                   function   a user's function: the operator's own time
-    start       sent to its TaskManager, set up    work       the engine's own work, on a processor
-    input       waited for rows                    processor  ready to run, but the processors had others to run
-    buffers     waited for room in buffers         spill, store, disk   neither: it waited for what it reads or writes
+    pause       the restart strategy waited        function   a user's function: the operator's own time
+    slot        no slot was free                   work       the engine's own work, on a processor
+    start       sent to its TaskManager, set up    processor  ready to run, but the processors had others to run
+    input       waited for rows                    spill, store, disk   neither: it waited for what it reads or writes
+    buffers     waited for room in buffers
 
 The parts of an attempt add up to its time. Waits inside a run are sums, so a timeline shows how long, not when.
 
@@ -20,6 +21,7 @@ from engine.profile.job_profile import AttemptProfile
 OUTSIDE = ("spill", "store", "disk")
 #: parts of an attempt's time in the order in which they are shown, and what they are called
 PARTS = {
+    "pause": "pause before a restart",
     "slot": "waited for a slot",
     "start": "was set up",
     "input": "waited for input",
@@ -31,6 +33,11 @@ PARTS = {
     "store": "waited for a store",
     "disk": "waited for a disk or a lock",
 }
+
+
+def pause_ms(attempt: AttemptProfile) -> int:
+    """Return the time that the restart strategy waited before an attempt; 0 for a first one."""
+    return max(0, attempt.created_ms - attempt.ready_ms) if attempt.created_ms >= 0 <= attempt.ready_ms else 0
 
 
 def run_ms(attempt: AttemptProfile, now_ms: int) -> int:
@@ -50,7 +57,8 @@ def time_parts(attempt: AttemptProfile, now_ms: int) -> dict[str, int]:
     scheduled_ms = attempt.scheduled_ms if attempt.scheduled_ms >= 0 else _end(attempt, now_ms)
     parts = {}
     if attempt.ready_ms >= 0:
-        parts["slot"] = max(0, scheduled_ms - attempt.ready_ms)
+        parts["pause"] = pause_ms(attempt)
+        parts["slot"] = max(0, scheduled_ms - attempt.ready_ms - parts["pause"])
     if attempt.running_ms >= 0:
         parts["start"] = max(0, attempt.running_ms - scheduled_ms)
         parts.update(_inside(attempt, now_ms))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from engine.profile.finding import LOST_MIN_MS, Finding, name_of, of_job, rows_in_short
 from engine.profile.job_profile import AttemptProfile, FailureProfile, JobProfile, VertexProfile
-from engine.profile.time_parts import OUTSIDE
+from engine.profile.time_parts import OUTSIDE, pause_ms
 from engine.shown_quantities import count_text, duration_text
 from engine.shown_sizes import size_text
 
@@ -66,7 +66,12 @@ def restarts(job: JobProfile) -> Iterator[Finding]:
     if cause is not None and is_lost_process(cause):
         named = cause.task_manager or next((job.task_managers[each] for each in sorted(managers)), "")
         what = f"TaskManager {named[:8]} was lost: {again}"
-    yield Finding(f"{what}; {of_job(lost_ms, job)}", lost_ms, advice="See the failures below, and that process's log.")
+    paused_ms = length(
+        (each.ready_ms, each.ready_ms + pause_ms(each)) for vertex in job.vertices for each in vertex.attempts
+    )
+    pauses = f", {duration_text(paused_ms)} of it pauses of the restart strategy" if paused_ms >= LOST_MIN_MS else ""
+    advice = "See the failures below, and that process's log."
+    yield Finding(f"{what}; {of_job(lost_ms, job)}{pauses}", lost_ms, advice=advice)
 
 
 def _begun_again_after_ms(vertex: VertexProfile, job: JobProfile) -> int:
@@ -89,7 +94,7 @@ def slots(job: JobProfile) -> Iterator[Finding]:
     attempts = [each for vertex in job.vertices for each in vertex.attempts]
     active = [span for each in attempts if (span := _span(each, job)) is not None]
     waits = [
-        (each.ready_ms, each.scheduled_ms if each.scheduled_ms >= 0 else job.duration_ms)
+        (each.ready_ms + pause_ms(each), each.scheduled_ms if each.scheduled_ms >= 0 else job.duration_ms)
         for each in attempts
         if each.ready_ms >= 0 and each.end_ms != each.ready_ms
     ]

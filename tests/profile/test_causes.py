@@ -159,6 +159,21 @@ def test_a_lost_task_manager_is_told_with_what_had_to_be_made_again():
     assert "after OSError: disk" in job(vertex([scan], made), failures=(other,)).causes[0].text
 
 
+def test_the_pause_before_a_restart_is_no_wait_for_slots():
+    scan = OperatorProfile("scan", "source")
+    made = (
+        AttemptProfile(0, "FAILED", 0, 0, 0, 0, 0, 0, 30_000),
+        AttemptProfile(0, "FINISHED", 1, 0, 30_000, 41_000, 41_000, 41_000, END_MS, created_ms=40_000),
+    )
+    found = job(vertex([scan], made), failures=(FailureProfile(30_000, "WorkerError", "killed", "scan (1/1)"),))
+    assert found.vertices[0].parts["pause"] == 10_000 and found.vertices[0].parts["slot"] == 1000
+    (cause,) = (each for each in found.causes if each.kind == "restarts")
+    assert cause.text.endswith("; 41.0 s of 58.0 s, 10.0 s of it pauses of the restart strategy")
+    (waited,) = (each.text for each in job(vertex([scan], (replace(made[1], created_ms=-1),))).causes[:1])
+    assert waited == "waited for slots: nothing of it ran for 11.0 s of 58.0 s"
+    assert not any("10.0 s" in each.text for each in found.causes if each.kind == "slots")
+
+
 def test_tiny_files_are_counted():
     scan = OperatorProfile(
         "scan clicks", "source", time_ms=50_000, time_ms_most=50_000, files=12_000, file_bytes=48_000_000

@@ -72,7 +72,21 @@ def test_a_subtask_is_ready_when_the_stored_results_that_it_reads_are_finished()
     again = profile_of(details, 11_000).vertices[1].attempts[2]
     assert again.ready_ms == 5000 - 900, "after the attempt before it has failed"
     piped = replace(join, inputs=(InputDetails(scan.id, "HASH", "PIPELINED"),))
-    assert profile_of(replace(details, vertices=(scan, piped)), 11_000).vertices[1].attempts[0].ready_ms == 1000 - 900
+    assert profile_of(replace(details, vertices=(scan, piped)), 11_000).vertices[1].attempts[0].ready_ms == 0
+
+
+def test_the_times_of_a_restart_are_those_of_the_attempt_that_it_made():
+    details = job()
+    scan, join = details.vertices
+    subtasks = tuple(
+        replace(each, timestamps_ms={**each.timestamps_ms, "CREATED": 6000, "SCHEDULED": 6500})
+        if each.attempt
+        else each
+        for each in join.subtasks
+    )
+    again = profile_of(replace(details, vertices=(scan, replace(join, subtasks=subtasks))), 11_000).vertices[1].attempts
+    assert (again[2].ready_ms, again[2].created_ms, again[2].scheduled_ms) == (5000 - 900, 6000 - 900, 6500 - 900)
+    assert again[0].created_ms == -1
 
 
 @pytest.mark.parametrize(
@@ -98,6 +112,7 @@ def test_an_attempt_that_runs_lasts_until_now_and_one_without_a_slot_waits_until
     running = AttemptProfile(0, "RUNNING", ready_ms=0, scheduled_ms=100, running_ms=150)
     assert sum(time_parts(running, 700).values()) == 700
     assert time_parts(AttemptProfile(0, "CREATED", ready_ms=40), 700) == {"slot": 660}
+    assert time_parts(AttemptProfile(0, "CREATED", 1, ready_ms=40, created_ms=640), 700) == {"pause": 600, "slot": 60}
 
 
 def test_a_number_is_uneven_when_its_largest_is_more_than_three_times_the_median_and_large():

@@ -143,6 +143,8 @@ class _EmbeddedElection:
 class _EmbeddedRetrieval:
     """One listener's watch."""
 
+    trouble = ""
+
     def __init__(self, service: EmbeddedLeaderService) -> None:
         self._service = service
         self._listener: LeaderRetrievalListener | None = None

@@ -77,6 +77,11 @@ class LeaderRetrievalListener(Protocol):
 class LeaderRetrieval(Protocol):
     """Watches which process leads."""
 
+    @property
+    def trouble(self) -> str:
+        """What keeps the watch from its answer; "" where nothing does. Thread: any."""
+        ...
+
     def start(self, listener: LeaderRetrievalListener) -> None:
         """Begin to watch; the present leader is told at once."""
         ...

@@ -46,6 +46,8 @@ class StandaloneElection:
 class StandaloneRetrieval:
     """Retrieves a fixed leader."""
 
+    trouble = ""
+
     def __init__(self, information: LeaderInformation) -> None:
         self._information = information
 

@@ -27,6 +27,7 @@ class ZooKeeperRetrieval:
     """One listener's watch. ``start``, ``close``: any thread; the rest: the session's."""
 
     def __init__(self, session: ZooKeeperSession) -> None:
+        self.trouble = ""
         self._session = session
         self._path = session.settings.information_path
         self._listener: LeaderRetrievalListener | None = None
@@ -56,7 +57,8 @@ class ZooKeeperRetrieval:
         """Do nothing: nothing is due."""
 
     def failed(self, error: Exception) -> None:
-        """Do nothing: the session reports it, and without a leader there is nothing to tell."""
+        """Keep what the session has reported: it is why no leader is known."""
+        self.trouble = str(error)
 
     def _end(self) -> None:
         self._round += 1
@@ -96,7 +98,9 @@ class ZooKeeperRetrieval:
             information = decode_leader(content, self._session.settings)
         except ValueError as error:
             _log.error("no process leads: %s", error)
+            self.trouble = str(error)
             return None
+        self.trouble = ""
         if information.epoch < self._highest_epoch:
             _log.error("%s names epoch %d after %d", self._path, information.epoch, self._highest_epoch)
             return None

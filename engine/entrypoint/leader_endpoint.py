@@ -26,6 +26,7 @@ from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.gateway import RpcService
 from engine.taskexecutor.registration import Leader
 from ha.information import LeaderInformation
+from ha.interfaces import LeaderRetrieval
 
 #: seconds until a JobManager that does not answer counts as absent
 _ASK_S = 5.0
@@ -85,7 +86,8 @@ class StandaloneLeaderFinder:
 class ElectedLeaderFinder:
     """Finds the leader by a watch on the quorum. A LeaderRetrievalListener; ``find`` on the event loop."""
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None], retrieval: LeaderRetrieval) -> None:
+        self._retrieval = retrieval
         self._loop = asyncio.get_running_loop()
         self._on_change = on_change
         self._leader: LeaderInformation | None = None
@@ -104,5 +106,5 @@ class ElectedLeaderFinder:
     async def find(self) -> Leader:
         """Return the leader; ResourceError when none is known."""
         if self._leader is None:
-            raise ResourceError("ZooKeeper knows no leading JobManager")
+            raise ResourceError(self._retrieval.trouble or "ZooKeeper knows no leading JobManager")
         return Leader(f"{self._leader.address}/{RESOURCE_MANAGER_ADDRESS}", self._leader.epoch)

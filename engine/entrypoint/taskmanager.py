@@ -261,9 +261,9 @@ class TaskManager:
     def _leader_finder(self, on_change: Callable[[], None]) -> LeaderFinder:
         configuration = self._configuration
         if configuration.get(HA_TYPE) == "ZOOKEEPER":
-            finder = ElectedLeaderFinder(on_change)
             settings = zookeeper_settings(configuration, self._credentials)
             self._retrieval = create_ha_services("ZOOKEEPER", zookeeper=settings).retrieval()
+            finder = ElectedLeaderFinder(on_change, self._retrieval)
             self._retrieval.start(finder)
             return finder
         ports = configuration.get(JOB_MANAGER_RPC_PORT) or configuration.get(REST_PORT)

@@ -165,11 +165,12 @@ class TaskManagerModel(Member):
         if not self.world.settings.has_losses:
             self.executor.patience_s = PATIENCE_S
         self.rpc.start(self.executor)
-        finder = ElectedLeaderFinder(lambda: registration.leader_changed())  # noqa: PLW0108  it is made below
+        retrieval = self.open_services().retrieval()
+        finder = ElectedLeaderFinder(lambda: registration.leader_changed(), retrieval)  # noqa: PLW0108  made below
         registration = Registration(
             self.executor, finder, RegistrationSettings(0.1, 2.0, 1e6), self.clock, lambda leader: None
         )
-        self.open_services().retrieval().start(finder)
+        retrieval.start(finder)
         self.task(self._registered(registration))
 
     async def _registered(self, registration):

@@ -376,11 +376,16 @@ def test_a_candidate_whose_node_is_taken_away_leads_when_the_leader_has_left(set
 def test_a_process_with_another_secret_is_told_and_neither_leads_nor_is_believed(settings):
     contender = Contender(settings)
     until(lambda: contender.leads, "leadership")
-    stranger = Contender(dataclasses.replace(settings, secret=b"the secret of another cluster"))
+    others = dataclasses.replace(settings, secret=b"the secret of another cluster")
+    stranger = Contender(others)
     until(lambda: stranger.errors, "the refusal")
     assert isinstance(stranger.errors[0], PermissionError)
     assert "another cluster secret" in str(stranger.errors[0])
     assert stranger.calls == []
+    listener = Listener(others)
+    until(lambda: listener.retrieval.trouble, "the refusal of the one that only looks")
+    assert "another cluster secret" in listener.retrieval.trouble and not any(listener.heard)
+    listener.retrieval.close()
     stranger.election.close()
     contender.election.close()
 

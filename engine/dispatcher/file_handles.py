@@ -25,6 +25,10 @@ _LOCK_NAME = "lock"
 _NAME = re.compile(r"[0-9a-f]{1,64}")
 
 
+class HeldError(ConfigurationError):
+    """Another process holds the folder."""
+
+
 class FileHandles:
     """Contents as files. ``is_granted`` tells whether an epoch may write."""
 
@@ -35,13 +39,13 @@ class FileHandles:
         self._file: int | None = None
 
     def hold(self) -> None:
-        """Keep other processes out, as long as this one lives; ConfigurationError when one is in."""
+        """Keep other processes out, as long as this one lives; HeldError when one is in."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(self._folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise ConfigurationError(
+            raise HeldError(
                 f"another JobManager keeps its jobs in {self._folder}: several need high-availability.type ZOOKEEPER"
             ) from error
         except OSError as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from engine.client.elected_leader import zookeeper_settings
 from engine.config.loader import Configuration
 from engine.config.options import HA_TYPE
-from engine.dispatcher.file_handles import FileHandles
+from engine.dispatcher.file_handles import FileHandles, HeldError
 from engine.dispatcher.state_backup import BackupError, BackupPlaces, read_backup, restore, write_backup
 from engine.entrypoint.places import find_places
 from engine.entrypoint.servers import load_credentials
@@ -29,6 +29,7 @@ from ha.services import create_ha_services
 #: seconds in which a leader that was stopped is gone
 _LEAD_S = 30.0
 _PURPOSE = b"state backup"
+_LEADS = "a JobManager leads: stop the cluster before a backup is restored"
 
 
 class _Contender:
@@ -85,7 +86,10 @@ class StoredBackup:
         """Keep every JobManager from leading meanwhile."""
         if not self._is_elected:
             handles = FileHandles(Path(self._places.storage) / "handles", lambda epoch: True)
-            handles.hold()  # for the rest of this process
+            try:
+                handles.hold()  # for the rest of this process
+            except HeldError:
+                raise BackupError(_LEADS) from None
             yield handles, 1
             return
         settings = zookeeper_settings(self._configuration, self._credentials)
@@ -99,7 +103,7 @@ class StoredBackup:
             yield services.state_store(), epoch
         except queue.Empty:
             services.state_store().names()  # where ZooKeeper does not answer, that is the reason
-            raise BackupError("a JobManager leads: stop the cluster before a backup is restored") from None
+            raise BackupError(_LEADS) from None
         finally:
             election.close()
 

@@ -45,8 +45,11 @@ def load_or_create_secret(path: Path, what: str) -> bytes:
     return load_secret(path, what)
 
 
-def load_secret(path: Path, what: str) -> bytes:
-    """Return the secret; ConfigurationError when it is missing, short, or open to others. ``what``: its name."""
+def load_secret(path: Path, what: str, remedy: str = "remove it and start the cluster again") -> bytes:
+    """Return the secret; ConfigurationError when it is missing, short, or open to others.
+
+    ``what``: its name. ``remedy``: what to do about a short one.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
@@ -64,8 +67,7 @@ def load_secret(path: Path, what: str) -> bytes:
         os.close(descriptor)
     if len(secret) < SECRET_MIN_BYTES:
         raise SecretFileError(
-            f"the {what} {path} has {len(secret)} bytes, at least {SECRET_MIN_BYTES} are needed: "
-            "remove it and start the cluster again"
+            f"the {what} {path} has {len(secret)} bytes, at least {SECRET_MIN_BYTES} are needed: {remedy}"
         )
     return secret
 

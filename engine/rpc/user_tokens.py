@@ -63,7 +63,10 @@ def own_token(configuration: Configuration) -> str | None:
     """Return the token of the user that runs a client; None without ``security.token-file``."""
     named = configuration.get(OWN_TOKEN_FILE)
     path = place_beside_configuration(named) if named else None
-    return load_secret(path, "token").decode("ascii", "replace") if path is not None else None
+    if path is None:
+        return None
+    remedy = "write the token into it that flink-run token add has printed for you, or have a new one made"
+    return load_secret(path, "token", remedy).decode("ascii", "replace")
 
 
 def list_users(path: Path) -> tuple[User, ...]:

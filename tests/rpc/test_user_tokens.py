@@ -111,7 +111,11 @@ def test_the_commands_add_list_and_remove(tmp_path, monkeypatch, capsys):
     assert "shown once" in said.err and UserTokens(tmp_path / "users.tokens").find(f"Bearer {token}").name == "ada"
     (tmp_path / "ada.token").write_text(token + "\n")
     (tmp_path / "ada.token").chmod(0o600)
-    assert own_token(configuration_from_texts({"security.token-file": "ada.token"})) == token
+    configuration = configuration_from_texts({"security.token-file": "ada.token"})
+    assert own_token(configuration) == token
+    (tmp_path / "ada.token").write_text("")
+    with pytest.raises(ConfigurationError, match=r"has 0 bytes.*: write the token into it.*flink-run token add"):
+        own_token(configuration)
     assert main(["token", "list"]) == 0
     assert capsys.readouterr().out.split() == ["ada", "submit"]
     assert main(["token", "remove", "bob"]) == 1

@@ -79,7 +79,7 @@ class LeaderRetrieval(Protocol):
 
     @property
     def trouble(self) -> str:
-        """What keeps the watch from its answer; "" where nothing does. Thread: any."""
+        """The reason for which the watch has no answer; "" where there is none. Thread: any."""
         ...
 
     def start(self, listener: LeaderRetrievalListener) -> None:

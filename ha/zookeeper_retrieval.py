@@ -57,7 +57,7 @@ class ZooKeeperRetrieval:
         """Do nothing: nothing is due."""
 
     def failed(self, error: Exception) -> None:
-        """Keep what the session has reported: it is why no leader is known."""
+        """Keep the error that the session has reported: it is why no leader is known."""
         self.trouble = str(error)
 
     def _end(self) -> None:

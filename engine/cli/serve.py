@@ -92,7 +92,7 @@ def serve(options: argparse.Namespace) -> int:
         try:
             print(f"record of callers and statements: {log_file.parent}/{log_file.stem}-audit.log", file=sys.stderr)
             if service.metrics is not None:
-                print(f"metrics at {service.metrics.address}", file=sys.stderr)
+                print(f"metrics at {service.metrics.url}", file=sys.stderr)
             token = f" (token: {service.token_file})" if service.token_file else ""
             print(f"Flight SQL at {service.uri}{token}", flush=True)
             # The system may give the signal to a thread of gRPC's, which does not wake this one.

@@ -37,6 +37,7 @@ class MetricsServer:
         for source in sources:
             self._watch.meter.add(source)
         tls = tls_contexts(configuration)
+        self._scheme = "http" if tls is None else "https"
         self._server = HttpServer(
             host,
             ports,
@@ -60,6 +61,11 @@ class MetricsServer:
     def address(self) -> str:
         """``host:port``."""
         return self._server.address
+
+    @property
+    def url(self) -> str:
+        """The address as people ask it: ``http://host:port/metrics``, or https where TLS is on."""
+        return f"{self._scheme}://{self.address}/metrics"
 
     async def _start(self) -> None:
         self._watch.start()

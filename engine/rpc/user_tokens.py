@@ -36,7 +36,7 @@ from engine.config.operating_options import OWN_TOKEN_FILE, USERS_FILE
 from engine.errors import ConfigurationError
 from engine.rpc.principal import Principal, Role
 from engine.rpc.read_access import token_of
-from engine.rpc.secret_file import load_secret, place_beside_configuration
+from engine.rpc.secret_file import is_open_to_others, load_secret, place_beside_configuration
 
 _DEFAULT_FILE = "users.tokens"
 _BYTES_MAX: Final = 1 << 20
@@ -80,7 +80,7 @@ def list_users(path: Path) -> tuple[User, ...]:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         is_ours = status.st_uid in (os.geteuid(), 0) or os.geteuid() == 0
-        if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077 or not is_ours:
+        if not stat.S_ISREG(status.st_mode) or is_open_to_others(status) or not is_ours:
             raise ConfigurationError(f"others may read or write the users in {path}: chmod 600 {path}")
         lines = file.read(_BYTES_MAX).decode("utf-8", "replace").splitlines()
     users = [_user(line, number, path) for number, line in enumerate(lines, 1) if line.strip()]

@@ -161,5 +161,6 @@ def test_metrics_tell_what_runs_and_what_was_refused(service):
     text = told()
     assert 'drey_flight_sql_running{process="flight-sql"} 0.0' in text
     assert 'reason="wrong-secret"} 0.0' not in text and 'reason="wrong-secret"' in text
+    assert service.metrics.url == f"http://{service.metrics.address}/metrics"
     with urllib.request.urlopen(f"http://{service.metrics.address}/readyz") as answer:
         assert answer.status == 200

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import stat
 import threading
 
 import pytest
@@ -78,6 +80,23 @@ def test_a_file_that_others_may_read_and_a_name_with_a_space_are_refused(path):
     path.chmod(0o640)
     with pytest.raises(ConfigurationError, match="chmod 600"):
         list_users(path)
+
+
+def test_a_file_of_root_may_be_read_by_its_group_as_orchestrators_mount_it(path, monkeypatch):
+    add_user(path, "ada", Role.READ)
+    path.chmod(0o440)
+    with pytest.raises(ConfigurationError, match="chmod 600"):
+        list_users(path)
+    known = os.fstat
+
+    def of_root(descriptor):
+        status = list(known(descriptor))[:10]
+        status[stat.ST_UID] = 0
+        return os.stat_result(status)
+
+    monkeypatch.setattr(os, "fstat", of_root)
+    monkeypatch.setattr(os, "geteuid", lambda: 10001)
+    assert [user.name for user in list_users(path)] == ["ada"]
 
 
 @pytest.mark.parametrize(("bind_host", "status"), [("127.0.0.1", 200), ("0.0.0.0", 403)])

@@ -27,6 +27,7 @@ Held by: tests/functions/test_function_runner.py
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any, Protocol
@@ -135,15 +136,19 @@ class FunctionBody:
         self._loop = RowLoop(function, self._output.appender, self._kind)
         self._row_count = 0
         self._is_open = False
+        #: time that opening it took: of ``open()`` or ``setup=``
+        self.opening_us = 0
 
     def open(self) -> None:
         """Open a rich function."""
+        began_ns = time.perf_counter_ns()
         try:
             open_function(self._value, self.context, self._runner)
         except BaseException as error:
             self._runner.close()
             raise self._place.error(error, step="open") from error
         self._is_open = True
+        self.opening_us = (time.perf_counter_ns() - began_ns) // 1000
 
     def close(self) -> None:
         """Close a rich function that was opened; idempotent."""

@@ -133,6 +133,11 @@ class FunctionSession(Protocol):
         ...
 
     @property
+    def opening_us(self) -> int:
+        """Time that opening it took, known when the first batch was taken."""
+        ...
+
+    @property
     def peak_bytes(self) -> int:
         """Most memory that its worker was seen to hold; 0 where the function has no process of its own."""
         ...
@@ -180,7 +185,7 @@ class WorkerSession:
         self._kill_count = kill_count()
         self.is_satisfied = False
         self.counters: dict[str, int] = {}
-        self.busy_us = 0
+        self.busy_us = self.opening_us = 0
         self._room = plan.room
         memories: list[SharedBatches] = []
         opened: list[int] = []
@@ -336,7 +341,7 @@ class WorkerSession:
     def _take(self, message: Message) -> None:
         match message:
             case FunctionOpened(columns=columns):
-                self._is_opened = True
+                self._is_opened, self.opening_us = True, message.opening_us
                 self._rows = WaitingRows(columns, self._operator.kind == "filter", self._collecting)
             case BatchDone():
                 self._outstanding_count -= 1

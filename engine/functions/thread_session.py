@@ -63,6 +63,11 @@ class ThreadSession:
     busy_us = 0
 
     @property
+    def opening_us(self) -> int:
+        """Time that opening it took."""
+        return self._body.opening_us
+
+    @property
     def counters(self) -> dict[str, int]:
         """The values of its counters."""
         return self._body.context.counts()
@@ -127,6 +132,11 @@ class StreamThreadSession:
 
     #: time of its worker: it has none
     busy_us = 0
+
+    @property
+    def opening_us(self) -> int:
+        """Time that opening it took."""
+        return self._body.opening_us
 
     @property
     def counters(self) -> dict[str, int]:

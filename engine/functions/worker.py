@@ -355,7 +355,7 @@ def _run_body(link: TaskLink, body: FunctionBody) -> None:
     results: Iterator[pa.RecordBatch] = iter(())
     try:
         body.open()
-        link.send(FunctionOpened(body.narrow()))
+        link.send(FunctionOpened(body.narrow(), body.opening_us))
         results = body.run(link.batches())
         for batch in results:
             handed = [batch]

@@ -102,6 +102,8 @@ class FunctionOpened(msgspec.Struct, frozen=True, tag="opened"):
     """The function is loaded. It needs only these columns of a row, none: all; and a filter gives truths, not rows."""
 
     columns: tuple[str, ...] = ()
+    #: time that opening it took
+    opening_us: int = 0
 
 
 class ResultReady(msgspec.Struct, frozen=True, tag="result"):

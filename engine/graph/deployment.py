@@ -215,6 +215,8 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     filtered_rows: int = 0
     #: bytes that it spilled before they were compressed: as large as they were in pages
     spilled_raw_bytes: int = 0
+    #: time that opening its function took, before the first row: ``setup=`` or ``open()``
+    opening_us: int = 0
 
 
 class TaskCounters(msgspec.Struct, frozen=True):

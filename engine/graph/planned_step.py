@@ -39,3 +39,5 @@ class PlannedStep(msgspec.Struct, frozen=True, omit_defaults=True):
     #: number and bytes of the files that a source reads
     files: int = 0
     file_bytes: int = 0
+    #: True if its function is given whole batches, or groups, and not row by row
+    takes_batches: bool = False

@@ -129,6 +129,7 @@ class ChainMeters:
                     managed_bytes=0 if account is None else account.managed_bytes,
                     managed_bytes_peak=0 if account is None else account.managed_bytes_peak,
                     spilled_raw_bytes=0 if account is None else account.raw_bytes,
+                    opening_us=0 if account is None else account.opening_us,
                 )
             )
         return tuple(found)

@@ -170,7 +170,8 @@ class PythonFunctionOperator(ChainedOperator):
         if self.output.is_satisfied:
             session.stop()
         self.context.add_function_counters(session.counters)
-        self.context.accounts.of(self.descriptor).function_us = session.busy_us
+        account = self.context.accounts.of(self.descriptor)
+        account.function_us, account.opening_us = session.busy_us, session.opening_us
         self.context.count_resources()
 
     def _emit(self, results: Iterator[pa.RecordBatch]) -> None:

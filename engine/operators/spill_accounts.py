@@ -26,6 +26,8 @@ class SpillAccount:
     def __init__(self) -> None:
         #: processor time of the worker that ran its function
         self.function_us = 0
+        #: time that opening its function took
+        self.opening_us = 0
         self._pools: tuple[PagePool, ...] = ()
         self._former_bytes = self._former_bytes_peak = 0
         self._spaces: tuple[SpillSpace | CountedValues, ...] = ()

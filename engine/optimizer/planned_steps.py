@@ -16,6 +16,8 @@ from engine.statistics.estimates import UNKNOWN
 
 #: heavy keys that are told of one operator
 _KEYS_TOLD = 5
+#: kinds of functions that are called row by row
+_BY_ROW = ("map", "flat_map", "filter", "column:scalar", "column:truth")
 
 
 def planned_steps(optimized: OptimizedPlan) -> tuple[PlannedStep, ...]:
@@ -46,6 +48,7 @@ def _step(optimized: OptimizedPlan, node: PhysicalNode) -> PlannedStep:
         spread,
         files,
         file_bytes,
+        function is not None and function.kind not in _BY_ROW,
     )
 
 

@@ -13,6 +13,7 @@ from engine.profile.finding import Finding, file_name, name_of, of_job, rows_in_
 from engine.profile.job_profile import JobProfile, OperatorProfile, Spread, VertexProfile
 from engine.profile.spreads import spread_of
 from engine.profile.time_parts import own_ms
+from engine.shown_quantities import duration_text
 from engine.shown_sizes import size_text
 
 #: ratio of an estimate and what happened, either way, above which it is bad
@@ -27,6 +28,8 @@ _ROOM_OF_SORTS, _ROOM = 1.2, 1.7
 #: part of a slot that an operator gets beside others, at least
 _PART_OF_SLOT = 1 / 3
 _MB = 1_000_000
+#: part of a function's time above which its opening is what takes long; part on a processor below which it waits
+_MOST, _IDLE = 0.5, 0.2
 #: part of the time after a bad estimate that it explains at most: another plan may have been no better
 _OF_ESTIMATE = 0.25
 _JOINS = ("hash_join", "sort_merge_join", "range_join", "cross", "asof_join", "partitioned_asof")
@@ -84,8 +87,22 @@ def slow_function(job: JobProfile) -> Iterator[Finding]:
             where = f" ({file_name(operator.file)}, line {operator.line})" if operator.line else ""
             calls = f"{rows_in_short(operator.rows_in)} rows"
             text = f"{operator.function or name_of(operator)} takes {share:.0%} of the time{where}: {calls}"
-            advice = "Write it as expressions, or as a function of whole batches, or run it in more subtasks."
-            yield Finding(f"{text}; {of_job(lost_ms, job)}", lost_ms, place, advice)
+            yield Finding(f"{text}; {of_job(lost_ms, job)}", lost_ms, place, _function_advice(operator))
+
+
+def _function_advice(operator: OperatorProfile) -> str:
+    if operator.opening_ms_most > _MOST * operator.time_ms_most:
+        took = duration_text(round(operator.opening_ms_most))
+        what = f"{took} of it is its setup= or open(), once in each subtask"
+        return f"{what}: make that faster, or run it in fewer subtasks."
+    if 0 < operator.function_ms < _IDLE * operator.time_ms:
+        return (
+            "It waits more than it computes: an async function of map or flat_map has several calls at once "
+            "(concurrency=). More subtasks wait side by side, too."
+        )
+    if operator.takes_batches:
+        return "It is given whole batches already: write it as expressions, or run it in more subtasks."
+    return "Write it as expressions, or as a function of whole batches, or run it in more subtasks."
 
 
 def spilling(job: JobProfile) -> Iterator[Finding]:

@@ -128,6 +128,10 @@ class OperatorProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     #: number and bytes of the files of a source
     files: int = 0
     file_bytes: int = 0
+    #: True if its function is given whole batches, or groups, and not row by row
+    takes_batches: bool = False
+    #: most that opening its function took in one subtask: ``setup=`` or ``open()``
+    opening_ms_most: float = 0
 
     @property
     def rows_found(self) -> int:

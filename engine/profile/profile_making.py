@@ -185,6 +185,8 @@ def _operator(total: OperatorCounters, each: list[OperatorCounters], planned: Pl
         step.spread,
         step.files,
         step.file_bytes,
+        step.takes_batches,
+        max(one.opening_us for one in each) / _US,
     )
 
 

@@ -16,7 +16,7 @@ class Session:
     """Takes batches, ``seconds`` for each."""
 
     is_satisfied = False
-    busy_us = peak_bytes = 0
+    busy_us = opening_us = peak_bytes = 0
 
     def __init__(self, seconds):
         self.seconds, self.given = seconds, []

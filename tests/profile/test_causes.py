@@ -73,6 +73,25 @@ def test_a_slow_function_is_named_with_its_line():
     assert "slow function" not in {each.kind for each in job(vertex([scan, fast], made)).causes}
 
 
+@pytest.mark.parametrize(
+    ("numbers", "advice"),
+    [
+        ({"function_ms": 52_000}, "Write it as expressions, or as a function of whole batches"),
+        ({"function_ms": 52_000, "takes_batches": True}, "It is given whole batches already"),
+        ({"function_ms": 3000, "takes_batches": True}, "It waits more than it computes: an async function"),
+        (
+            {"function_ms": 3000, "opening_ms_most": 48_000},
+            "48.0 s of it is its setup= or open(), once in each subtask",
+        ),
+        ({}, "Write it as expressions, or as a function of whole batches"),
+    ],
+)
+def test_the_advice_for_a_slow_function_fits_what_it_does(numbers, advice):
+    called = OperatorProfile("map", "python", rows_in=1000, time_ms_most=52_780, time_ms=52_780, **numbers)
+    (cause, *_) = job(vertex([called], attempts({"function_ms": 52_780, "cpu_ms": 5000}))).causes
+    assert cause.kind == "slow function" and cause.advice.startswith(advice)
+
+
 def test_spilling_is_told_with_the_memory_that_would_avoid_it():
     sort = OperatorProfile("sort by k", "sort", bytes_in=1_000_000_000, spilled_bytes=3_000_000_000, time_ms=58_000,
                            time_ms_most=58_000, spilled_raw_bytes_most=426_000_000)  # fmt: skip

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import msgspec
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from engine import Environment, col, sum_
+from engine import Environment, col, sum_, udf
 from engine.gateways.job_details import InputDetails
 from engine.graph.deployment import TaskCounters
 from engine.ids import JobId
@@ -48,6 +49,19 @@ def test_a_function_is_known_with_its_place():
     (called,) = [each for vertex in profile.vertices for each in vertex.operators if each.kind == "python"]
     assert "slow" in called.function and called.file == __file__
     assert called.line == slow.__code__.co_firstlineno
+    assert not called.takes_batches and called.opening_ms_most < 50
+
+
+def test_the_time_that_a_function_is_opened_is_known():
+    @udf(pa.int64(), batch="numpy", setup=lambda: time.sleep(0.1))
+    def score(model, n):
+        return n + 1
+
+    with Environment(config={"parallelism.default": 1}) as env:
+        data = env.from_arrow(pa.table({"n": list(range(100))})).with_columns(m=score(col("n")))
+        profile = profile_of_run(data)
+    (called,) = [each for vertex in profile.vertices for each in vertex.operators if each.kind == "python"]
+    assert called.takes_batches and called.opening_ms_most >= 100
 
 
 def test_the_document_has_no_defaults_and_is_read_by_a_release_that_knows_less_or_more():

@@ -255,7 +255,10 @@ class RowCalls(RelationalCalls):
         fields = [element_field(field) if field.name == name else field for field in self.schema]
         if position is not None:
             if check_column_name(position, "explode") in self.schema.names:
-                raise SchemaError(f"explode(position={position!r}): there is a column of that name")
+                raise SchemaError(
+                    f"explode(position={position!r}): there is a column of that name; lists of several columns are"
+                    f" opened together by explode([{column!r}, {position!r}])"
+                )
             fields.append(pa.field(position, pa.int64()))
         operator = Explode(name, position or "", bool(keep_empty))
         return self._with(LogicalNode(operator, (self._node,), pa.schema(fields)))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.column_expressions.expression import Expr, to_expression
+from engine.column_expressions.python_habits import with_options_of_windows
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.literals import make_literal
 from engine.expressions.text import expression_text
@@ -55,6 +56,7 @@ class Aggregate(Expr):
         """Return this aggregate under another column name."""
         return Aggregate(self.expression, super().alias(name)._name)
 
+    @with_options_of_windows
     def over(
         self,
         partition_by: Any = None,

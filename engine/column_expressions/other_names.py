@@ -47,6 +47,12 @@ ON_DATA_SETS: Final = _by_name(
 )
 
 _AGGREGATE: Final = "an aggregate such as sum_('x') or avg('x') in group_by(...).agg(name=...), or .over(...) a window"
+_FUNCTIONS: Final = (
+    *((name, f"{name}_(x)") for name in ("sum", "max", "min")),
+    *((name, f"{name}(x)") for name in ("avg", "count", "median", "first", "last")),
+    *(("mean", "avg(x)"), ("std", "stddev(x)"), ("var", "variance(x)"), ("quantile", "quantile(x, 0.9)")),
+    *((name, "count_distinct(x)") for name in ("n_unique", "nunique")),
+)
 
 ON_EXPRESSIONS: Final = _by_name(
     ("isnan", "is_nan()"),
@@ -54,7 +60,10 @@ ON_EXPRESSIONS: Final = _by_name(
     ("xxhash64", "hash64(col('x'))"),
     ("sha2", "sha256() or sha512()"),
     ("soundex", "str.jaro_winkler(other) or str.levenshtein(other); soundex is not there, it fits English names alone"),
-    ("sum mean avg max min count std var median first last n_unique nunique quantile", _AGGREGATE),
+    *(
+        (name, f"{function} in group_by(...).agg(name=...), or {function}.over(...) a window")
+        for name, function in _FUNCTIONS
+    ),
     ("over", _AGGREGATE),
     *(
         (names, f"{names.split()[0]}(x).over(partition_by, order_by)")
@@ -83,12 +92,20 @@ ON_TEXTS: Final = _by_name(
     ("json_extract get_json_object", "json_get(path)"),
 )
 
+_DAYS: Final = "x // datetime.timedelta(days=1)"
+_SECONDS: Final = "x % datetime.timedelta(days=1) // datetime.timedelta(seconds=1)"
+_MICROSECONDS: Final = "x % datetime.timedelta(seconds=1) // datetime.timedelta(microseconds=1)"
+
 ON_TIMES: Final = _by_name(
     ("weekofyear", "week() and iso_year()"),
     ("trunc", "truncate(unit)"),
     ("format", "strftime(format)"),
     ("bucket time_bucket", "truncate('15 minutes')"),
     ("weekday_name", "day_name()"),
+    ("days", f"{_DAYS} of a duration, day() of a date"),
+    ("seconds", f"{_SECONDS} of a duration, second() of a time"),
+    ("microseconds", f"{_MICROSECONDS} of a duration, microsecond() of a time"),
+    ("components", f"{_DAYS}, {_SECONDS} and the like of a duration"),
 )
 
 ON_LISTS: Final = _by_name(
@@ -139,6 +156,12 @@ ON_ENVIRONMENTS: Final = _by_name(
     ("query", "sql(query)"),
     ("table", "tables[name]"),
     ("run submit start", "execute()"),
+    ("range", "sequence(0, 10)"),
+    ("udf", "register_function('f', udf('int64')(f)), for SQL"),
+    ("conf", "configuration, which Environment(config={'parallelism.default': 2}) sets"),
+    ("sparkContext newSession builder", "Environment(config={'parallelism.default': 2})"),
+    ("catalog", "tables, or attach('lake', catalog)"),
+    ("readStream streams", "no: streams are out of scope"),
     ("stop", "close()"),
 )
 
@@ -148,6 +171,15 @@ ON_GROUPS: Final = _by_name(
     ("collect show to_arrow to_pandas to_polars to_dicts select with_columns sort", "agg(name=...) first"),
 )
 
+#: types of Polars and Spark, and their names here
+_TYPES: Final = (
+    *((f"{sign}Int{bits}", f"{sign.lower()}int{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64)),
+    *(("Float32 FloatType", "float32"), ("Float64 DoubleType", "float64"), ("Boolean BooleanType", "bool")),
+    *(("ByteType", "int8"), ("ShortType", "int16"), ("IntegerType", "int32"), ("LongType", "int64")),
+    *(("String Utf8 StringType VarcharType", "string"), ("Binary BinaryType", "binary"), ("Date DateType", "date")),
+    *(("Datetime TimestampType TimestampNTZType", "timestamp"), ("Time TimeType", "time")),
+    *(("Duration DayTimeIntervalType", "duration"), ("Decimal DecimalType", "decimal(18, 2)")),
+)
 #: functions of the package itself
 ON_PACKAGE: Final = _by_name(
     ("mean", "avg"),
@@ -162,6 +194,11 @@ ON_PACKAGE: Final = _by_name(
     ("SparkSession SQLContext", "Environment"),
     ("Window", "sum_('x').over('k', order_by='t', rows=(-2, 0))"),
     ("DataFrame LazyFrame", "DataSet"),
+    *((name, f"col('x').cast({text!r}): types are those of pyarrow, or their names") for name, text in _TYPES),
+    ("List ArrayType", "col('x').cast(pa.list_(pa.int64()))"),
+    ("Struct StructType StructField", "col('x').cast(pa.struct({'a': pa.int64()}))"),
+    ("MapType", "col('x').cast(pa.map_(pa.string(), pa.int64()))"),
+    ("Categorical Enum", "col('x').cast('string'): categories are texts here"),
 )
 _PACKAGE: Final = "the package"
 _SELECTORS: Final = "drey.selectors"
@@ -185,6 +222,8 @@ _PLACES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 #: similarity from which a name is suggested, 0 to 1
 _LIKE: Final = 0.7
+#: columns that an error shows
+_SHOWN_MAX: Final = 12
 
 
 class HasOtherNames:
@@ -254,6 +293,9 @@ def _near(name: str, held: HasOtherNames) -> str:
         return f": did you mean col({found[0]!r})?"
     if found := near_names(name, behind, likeness=_LIKE):
         return f": did you mean .{behind[found[0]]}.{found[0]}(...)?"
+    if columns:
+        shown = [*columns[:_SHOWN_MAX], *(["..."] if len(columns) > _SHOWN_MAX else [])]
+        return f"; its columns are {', '.join(shown)}"
     return f"; there are {', '.join(own)}" if held._kind.startswith(".") else ""
 
 

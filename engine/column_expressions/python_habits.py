@@ -1,8 +1,11 @@
-"""Python's ``if``, ``in``, ``len``, ``for`` and ``sum`` on expressions: what to write instead.
+"""Python's ``if``, ``in``, ``len``, ``for``, ``sum``, ``float`` and NumPy on expressions: what to write instead.
 
     if col("a") > 1        col("a") and col("b")      truth: neither true nor false before rows are read
     sum(col("a"))          for x in col("a")          an expression is one value of each row, not a list of values
     1 in col("a")          len(col("a"))              the same
+    math.sqrt(col("a"))    float(col("a"))            the same
+    numpy.sqrt(col("a"))   numpy.float64(2) * col("a")  the method or the operator of that name, where there is one
+    numpy.where(col("a") > 1, 1, 2)                   an error: NumPy's functions compute arrays
 
 Each is an error that says what to write. What Python decides without asking the value cannot be caught here:
 ``col("a") is None`` is a plain ``False``, and so is ``x is not None`` a plain ``True``; ``plain_truth`` says so where
@@ -12,7 +15,10 @@ every row, as in SQL, so a filter with it keeps none: ``warn_comparison_with_non
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn, Protocol, runtime_checkable
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, Protocol, TypeVar, cast, runtime_checkable
 
 from engine.errors import SchemaError
 from engine.user_warnings import warn_user
@@ -34,6 +40,41 @@ _NO_MEMBERS = "in does not work on an expression: write col('a').is_in([1, 2]), 
 _NO_ITEMS = (
     "an expression cannot be indexed: {advice}; rows are chosen with filter() and limit(), columns with select()"
 )
+_NO_NUMBER = (
+    "an expression is no number before rows are read: col('a').sqrt(), ln(), floor() and the like are the functions"
+    " of math, col('a').cast(float) and col('a').trunc().cast(int) are float() and int()"
+)
+_NO_ARRAY = (
+    "numpy.{name}() does not compute expressions: {advice}; a function of arrays is called by @udf(type, batch='numpy')"
+)
+#: ufuncs that are methods or functions of other names here
+_UFUNC_METHODS: Final = {
+    **{"log": "ln", "absolute": "abs", "isnan": "is_nan", "isfinite": "is_finite"},
+    **{"isinf": "is_infinite", "arcsin": "asin", "arccos": "acos", "arctan": "atan"},
+}
+_UFUNC_OPERATORS: Final[dict[str, Callable[..., Any]]] = {
+    **{"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv},
+    **{"floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "negative": operator.neg},
+    **{"equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le},
+    **{"greater": operator.gt, "greater_equal": operator.ge, "logical_and": operator.and_},
+    **{"logical_or": operator.or_, "logical_not": operator.invert},
+}
+_NUMPY_ADVICE: Final = {
+    "where": "write when(condition).then(1).otherwise(2)",
+    "mean": "write avg(col('a'))",
+    "sum": "write sum_(col('a'))",
+    "max": "write max_(col('a'))",
+    "min": "write min_(col('a'))",
+    "median": "write median(col('a'))",
+    "std": "write stddev_pop(col('a'))",
+    "var": "write variance_pop(col('a'))",
+    "round": "write col('a').round(2, mode='half_to_even')",
+    "rint": "write col('a').round(mode='half_to_even')",
+    "clip": "write col('a').clip(0, 10)",
+    "maximum": "write greatest(col('a'), col('b'))",
+    "minimum": "write least(col('a'), col('b'))",
+    "select": "write when(condition).then(1).when(other).then(2).otherwise(3)",
+}
 _PLAIN = (
     "is {value!r} before any row is read, a plain bool. Python decides `is None`, `is not None` and"
     " comparisons of plain values by itself: write col('a').is_null() or col('a').is_not_null()"
@@ -60,6 +101,27 @@ class RowValue:
     def __contains__(self, _value: object) -> NoReturn:
         raise SchemaError(_NO_MEMBERS)
 
+    def __float__(self) -> NoReturn:
+        raise SchemaError(_NO_NUMBER)
+
+    def __int__(self) -> NoReturn:
+        raise SchemaError(_NO_NUMBER)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_options: Any) -> Any:
+        """Compute what a method or an operator has, one value of NumPy being a plain one."""
+        name = ufunc.__name__
+        values = [one.item() if getattr(type(one), "ndim", None) and not one.ndim else one for one in inputs]
+        if method == "__call__" and not any(getattr(type(one), "ndim", None) for one in values):
+            if name in _UFUNC_OPERATORS:
+                return _UFUNC_OPERATORS[name](*values)
+            called = getattr(type(self), _UFUNC_METHODS.get(name, name), None)
+            if called is not None and len(inputs) == 1:
+                return called(self)
+        raise _no_array(name)
+
+    def __array_function__(self, function: Any, *_call: Any) -> NoReturn:
+        raise _no_array(function.__name__)
+
     def __getitem__(self, index: object) -> NoReturn:
         text, items = "slice(start, stop)", f"get({index!r})"
         if isinstance(index, slice):
@@ -76,6 +138,37 @@ def check_own(value: object, what: str) -> None:
         library = kind.__module__.partition(".")[0].lstrip("_")
         if library in _LIBRARIES and kind.__name__ in _FOREIGN:
             raise SchemaError(f"{what}an expression of {library}, {value!r}: write it with col of drey")
+
+
+def _no_array(name: str) -> SchemaError:
+    return SchemaError(_NO_ARRAY.format(name=name, advice=_NUMPY_ADVICE.get(name, "its functions take arrays")))
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_OF_WINDOWS: Final = {
+    **dict.fromkeys(("desc", "reverse"), "descending=True"),
+    **dict.fromkeys(("asc", "ascending"), "descending=, the other way round"),
+    **dict.fromkeys(("partitionBy", "partition", "by", "group_by"), "partition_by="),
+    **dict.fromkeys(("orderBy", "order", "sort_by"), "order_by="),
+    **dict.fromkeys(("rowsBetween", "frame", "window_size"), "rows=(-2, 0)"),
+    "rangeBetween": "range=(-2, 0)",
+    "nulls_first": "nulls_last=, the other way round",
+}
+
+
+def with_options_of_windows(over: _F) -> _F:
+    """Make ``over`` raise advice for options of other libraries."""
+    known = ("partition_by", "order_by", "descending", "nulls_last", "rows", "range", "groups", "exclude")
+
+    @functools.wraps(over)
+    def call(*args: Any, **options: Any) -> Any:
+        for option in options:
+            if option not in known:
+                advice = f"write {_OF_WINDOWS[option]}" if option in _OF_WINDOWS else f"it has {', '.join(known)}"
+                raise TypeError(f"over() has no option {option}=: {advice}")
+        return over(*args, **options)
+
+    return cast("_F", call)
 
 
 @runtime_checkable

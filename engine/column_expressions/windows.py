@@ -27,6 +27,7 @@ import msgspec
 
 from engine.column_expressions.expression import Expr, to_expression
 from engine.column_expressions.framed_aggregates import framed
+from engine.column_expressions.python_habits import with_options_of_windows
 from engine.errors import SchemaError
 from engine.expressions.text import expression_text
 from engine.graph.expression import OF_GROUPS, Aggregated, ColumnRef, Expression, OrderedBy, Over
@@ -178,6 +179,7 @@ class WindowFunction:
     def __init__(self, base: Over) -> None:
         self._base = base
 
+    @with_options_of_windows
     def over(
         self,
         partition_by: Any = None,
@@ -248,6 +250,7 @@ class RunningFunction(WindowFunction):
     def __repr__(self) -> str:
         return f"<WindowFunction {self._text}>"
 
+    @with_options_of_windows
     def over(  # type: ignore[override]
         self,
         partition_by: Any = None,

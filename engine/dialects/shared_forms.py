@@ -47,6 +47,14 @@ def refuse_names(statement: exp.Expr) -> None:
             raise NotYetSupportedError(f"sql: the argument {node.name} by its name; write the argument at its place")
 
 
+def refuse_questions_of_json(statement: exp.Expr) -> None:
+    """Refuse functions that answer otherwise than DuckDB's for other values. Raises: NotYetSupportedError."""
+    for node in statement.find_all(exp.Anonymous, exp.JSONType, exp.JSONKeys, exp.JSONKeysAtDepth):
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else "json_type() and json_keys"
+        if name.startswith(("json_array_length", "json_type")):
+            raise NotYetSupportedError(f"sql: {name}() of another dialect than DuckDB's")
+
+
 def key_of_json(node: exp.Expr) -> exp.Expr:
     """Return a part of a JSON text by the name of a field, whatever signs the name has."""
     steps = node.expression.expressions if isinstance(node.expression, exp.JSONPath) else []

@@ -27,7 +27,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from engine.dialects.clauses import check_clauses
 from engine.dialects.parser import IsBehindAll, WithConditions, parsed, trees_of, with_parameters, without_is
 from engine.dialects.repairs import KEPT, REPAIRS
-from engine.dialects.shared_forms import Repair, refuse_names
+from engine.dialects.shared_forms import Repair, refuse_names, refuse_questions_of_json
 from engine.errors import NotYetSupportedError, PlanError
 
 #: the dialect that needs no translation
@@ -40,6 +40,8 @@ def translated(text: str, dialect: str) -> exp.Expr:
     statement = _read(text, dialect)
     check_clauses(statement, text)
     refuse_names(statement)
+    if dialect != "duckdb":
+        refuse_questions_of_json(statement)
     _name_columns(statement, dialect)
     statement = _repaired(statement, REPAIRS[dialect])
     try:

@@ -22,6 +22,7 @@ calendar_units.py    units of times, and what each is worth
 text_slices          parts of texts by positions of characters
 text_replacement     texts of which one part, found by a regular expression, is replaced
 partition_transforms.py  Iceberg's transforms of partitions
+divisors.py          greatest common divisors
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
 text_distances       edits between texts, and how alike they are; byte_values.pxd: bytes where they lie
 character_functions.py  characters, codes and digits; character_kernels has their loops

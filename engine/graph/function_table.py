@@ -91,6 +91,7 @@ _NUMBERS: Final = (
     Row("is_nan", ("number",), "arrow:is_nan", "bool"),
     Row("is_finite", ("number",), "arrow:is_finite", "bool"),
     Row("is_infinite", ("number",), "arrow:is_inf", "bool"),
+    Row("gcd", ("integer", "integer"), "divisors:bind_gcd", "int64", VALUES),
     Row("bit_and", ("integer", "integer"), "arrow:bit_wise_and", "int64", VALUES),
     Row("bit_or", ("integer", "integer"), "arrow:bit_wise_or", "int64", VALUES),
     Row("bit_xor", ("integer", "integer"), "arrow:bit_wise_xor", "int64", VALUES),

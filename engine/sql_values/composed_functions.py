@@ -239,3 +239,14 @@ def with_fields(type_of: TypeOf, name: str, value: Expr, fields: dict[str, Expr]
     if name == "struct_insert" and known is not None:
         raise PlanError(f"{name}(): the field {known} is there; struct_update() replaces it")
     return value.struct.with_fields(**{own.get(field.lower(), field): made for field, made in fields.items()})
+
+
+def divisor(one: Expr, other: Expr) -> Expr:
+    """Return the greatest common divisor of two integers."""
+    return one.call("gcd", other)
+
+
+def multiple(one: Expr, other: Expr) -> Expr:
+    """Return the least common multiple of two integers."""
+    common = divisor(one, other)
+    return when(common == 0).then(0).otherwise(one.abs() // when(common == 0).then(1).otherwise(common) * other.abs())

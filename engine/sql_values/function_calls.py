@@ -31,6 +31,7 @@ from engine.sql_values.composed_functions import (
     chosen_by_place,
     days_in_month,
     decoded,
+    divisor,
     drawn_uuid,
     encoded,
     flattened,
@@ -39,6 +40,7 @@ from engine.sql_values.composed_functions import (
     hypotenuse,
     is_key,
     list_aggregate,
+    multiple,
     named_struct,
     not_nan,
     of_environment,
@@ -354,8 +356,8 @@ add("chr", 1, 1, of_bits(lambda number: number.chr()))
 add("ascii ord", 1, 1, of_texts(lambda given: given[0].str.ascii()))
 add("unicode", 1, 1, of_texts(code_or_nothing))
 add("factorial", 1, 1, of_constants(math.factorial))
-add("gcd greatest_common_divisor", 2, 2, of_constants(math.gcd))
-add("lcm least_common_multiple", 2, 2, of_constants(math.lcm))
+add("gcd greatest_common_divisor", 2, 2, of_bits(divisor))
+add("lcm least_common_multiple", 2, 2, of_bits(multiple))
 add("range", 1, 3, series)
 add("sequence", 2, 3, series)
 add("generate_series", 1, 3, series)

@@ -40,6 +40,8 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
         ("pow power", "pow(f, 2)", "doubles"),
         ("sin cos tan cot asin acos atan atan2 degrees radians pi", "sin(f)", ""),
         ("sinh cosh tanh asinh acosh atanh", "tanh(f)", ""),
+        ("gcd greatest_common_divisor", "gcd(i, 12)", "of whole numbers"),
+        ("lcm least_common_multiple", "lcm(i, 12)", "0 where one of them is"),
         ("bit_count bin to_binary", "bin(i)", "bits that are set; all of them"),
         ("xor bit_not shiftleft shiftright", "xor(i, j)", "and `&`, `|`, `<<`, `>>`"),
         ("isnan isinf isfinite", "isfinite(f)", ""),

@@ -26,6 +26,7 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_commit import StorageUnavailableError
 from engine.jobmaster.job_journal import Journal, NoJournal
+from engine.jobmaster.output_steps import STORAGE_TOLD_S
 
 if TYPE_CHECKING:
     from engine.dispatcher.job_storage import StoredJobs
@@ -240,11 +241,14 @@ class JobKeeper:
 
     async def _ask(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Ask the storage until it answers; FencedError when this process leads no more."""
+        loop, told_s = asyncio.get_running_loop(), -STORAGE_TOLD_S
         for pause_s in pauses_s():
             try:
                 return await self._run(call, *arguments, **named)
             except StorageUnavailableError as error:
-                _log.warning("%s; asking again", error)
+                if loop.time() - told_s >= STORAGE_TOLD_S:
+                    told_s = loop.time()
+                    _log.warning("%s; asking again", error)
             await asyncio.sleep(min(pause_s, 2.0))
         raise AssertionError("pauses do not end")
 

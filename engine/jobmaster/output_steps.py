@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 #: seconds between two requests to a storage that does not answer
 _STORAGE_PAUSE_S = 1.0
+#: seconds between two lines in the log about one that still does not answer
+STORAGE_TOLD_S = 60.0
 
 
 class OutputSteps:
@@ -131,9 +133,12 @@ class OutputSteps:
     async def _ask_storage(self, work: Callable[[], T]) -> T:
         """Do what may be done twice, again and again while the storage does not answer."""
         loop = asyncio.get_running_loop()
+        told_s = -STORAGE_TOLD_S
         while True:
             try:
                 return await loop.run_in_executor(self._blocking_work, self._counted, work)
             except StorageUnavailableError as error:
-                _log.warning("job %s waits for its storage: %s", self._job_id, error)
+                if loop.time() - told_s >= STORAGE_TOLD_S:
+                    told_s = loop.time()
+                    _log.warning("job %s waits for its storage: %s", self._job_id, error)
                 await asyncio.sleep(_STORAGE_PAUSE_S)

@@ -144,7 +144,7 @@ def test_a_stale_leader_does_not_take_the_staging_of_its_successor(tmp_path):
     scenario([3], tmp_path / "storage", body)
 
 
-def test_an_end_waits_for_a_storage_that_does_not_answer(tmp_path, monkeypatch):
+def test_an_end_waits_for_a_storage_that_does_not_answer_and_says_so_once(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(output_steps, "_STORAGE_PAUSE_S", 0.01)
 
     async def body(world):
@@ -169,6 +169,8 @@ def test_an_end_waits_for_a_storage_that_does_not_answer(tmp_path, monkeypatch):
         assert output(tmp_path) == ["0\n", "1\n"] and left_over(tmp_path) == []
 
     scenario([3], tmp_path / "storage", body)
+    told = [each.getMessage() for each in caplog.records if "waits for its storage" in each.getMessage()]
+    assert len(told) == 2, "of the decision, and of the record"
 
 
 def test_a_job_that_fails_is_recorded_before_its_staging_goes(tmp_path, at):

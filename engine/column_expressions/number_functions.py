@@ -325,6 +325,14 @@ class NumberFunctions:
         """
         return self.call("atan2", width)
 
+    def gcd(self, other: Any) -> Self:
+        """Return the greatest common divisor of two integers; of 0 and a number it is the number, without its sign.
+
+        >>> values(col("x").gcd(12), x=[18, -8, 0, None])
+        [6, 4, 12, None]
+        """
+        return self.call("gcd", other)
+
     def bit_count(self) -> Self:
         """Return the number of its 64 bits that are set.
 

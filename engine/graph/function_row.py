@@ -48,7 +48,7 @@ class FunctionRow(msgspec.Struct, frozen=True):
     nulls: Nulls = "any"
     #: True if the same row gives the same value each time; else it is neither moved nor evaluated twice
     is_deterministic: bool = True
-    #: True for parts that the API composes aggregates of; users cannot call them
+    #: True for what users cannot call: parts that the API composes aggregates of, questions that SQL alone asks
     is_internal: bool = False
 
     @property

@@ -137,7 +137,7 @@ _TEXT: Final = (
     Row("str_to_date", ("text",), "time_texts:parsing:date", "date32[day]", VALUES, "own"),
     Row("str_to_timestamp", ("text",), "time_texts:parsing:timestamp", "timestamp[us]", VALUES, "own"),
     Row("str_json_get", ("text",), "json_texts:bind_json_get", "first", BAD_TEXT),
-    Row("str_json_about", ("text",), "json_texts:bind_json_about", "-", BAD_TEXT),
+    Row("str_json_about", ("text",), "json_texts:bind_json_about", "-", BAD_TEXT, is_internal=True),
     Row("str_json_parse", ("text", "constant"), "json_values:bind_json_parse", "-", BAD_TEXT, "own"),
     Row("str_find", ("text", "constant"), "text_patterns:bind_find", "int64", BAD_TEXT),
     Row("str_translate", ("text", "constant", "constant"), "character_functions:bind_translate", "first", BAD_TEXT),

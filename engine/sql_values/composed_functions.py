@@ -243,7 +243,7 @@ def with_fields(type_of: TypeOf, name: str, value: Expr, fields: dict[str, Expr]
 
 def divisor(one: Expr, other: Expr) -> Expr:
     """Return the greatest common divisor of two integers."""
-    return one.call("gcd", other)
+    return one.gcd(other)
 
 
 def multiple(one: Expr, other: Expr) -> Expr:

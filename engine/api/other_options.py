@@ -180,6 +180,8 @@ def _told(function: FunctionType) -> Callable[..., Any]:
                 check_option(function.__name__, option, [*names[1:], *(more() if more else ())])
         return function(*args, **options)
 
+    # Python's own error of arguments that are missing names the call as users write it.
+    function.__qualname__ = name
     return call
 
 

@@ -220,6 +220,14 @@ _PLACES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     _PACKAGE: (("Polars", "polars"), ("pandas", "pandas"), ("PySpark", "functions"), ("Polars", "Expr")),
     _SELECTORS: (("Polars", "selectors"),),
 }
+#: names that other rooms call: no part of the API, and left out where names are completed
+_OF_ROOMS: Final = frozenset(
+    [
+        *("call", "chain", "expression", "has_name", "made", "named", "named_by", "output_name"),
+        *("add_sink", "analyze_node", "explain_node", "explain_said", "macros", "new_folder", "node_of", "number_of"),
+        *("run_to_sink", "run_to_table", "statements", "storage_options_of", "temporary_folder"),
+    ]
+)
 #: similarity from which a name is suggested, 0 to 1
 _LIKE: Final = 0.7
 #: columns that an error shows
@@ -234,6 +242,9 @@ class HasOtherNames:
     _other_names: ClassVar[Mapping[str, str]] = {}
     #: attributes that hold further names
     _spaces: ClassVar[tuple[str, ...]] = ()
+
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in _OF_ROOMS]
 
     if not TYPE_CHECKING:
 
@@ -300,4 +311,4 @@ def _near(name: str, held: HasOtherNames) -> str:
 
 
 def _names_of(held: object) -> list[str]:
-    return [one for one in dir(type(held)) if not one.startswith("_")]
+    return [one for one in dir(type(held)) if not one.startswith("_") and one not in _OF_ROOMS]

@@ -7,6 +7,7 @@ met, and what to do.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -64,6 +65,9 @@ def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
     if inner and outer in known:
         field = f"col({outer!r}).field({inner!r})"
         return SchemaError(f"no column {name!r}; a field of {outer!r}, if it is a struct, is {field}")
+    same = next((one for one in known if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", name)), None)
+    if same is not None:
+        return SchemaError(f"no column {name!a}; {same!a} has the same letters in another form of Unicode")
     near = near_names(name, known)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return SchemaError(f"no column {name!r}{hint} There are: {', '.join(known) or 'none'}")

@@ -133,6 +133,14 @@ def test_lists_of_several_columns_are_told_beside_a_position(rows):
         data.explode("a", "b")
 
 
+def test_what_rooms_call_is_not_completed(rows):
+    held = (col("a"), rows._environment)
+    assert all(any(hasattr(one, name) for one in held) for name in other_names._OF_ROOMS)
+    assert not any({*dir(one)} & other_names._OF_ROOMS for one in held)
+    assert {"cast", "str", "is_null"} <= {*dir(col("a"))}
+    assert {"read_csv", "sql", "execute"} <= {*dir(rows._environment)}
+
+
 def test_who_looks_for_a_protocol_finds_none(rows):
     for held in (rows, col("a"), col("a").str, rows.group_by("a")):
         assert not hasattr(held, "__array__")

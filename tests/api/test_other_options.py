@@ -75,3 +75,9 @@ def test_calls_keep_their_names_signatures_and_docs():
     assert list(inspect.signature(Environment.read_csv).parameters)[:3] == ["self", "path", "schema"]
     assert Environment.read_csv.__name__ == "read_csv"
     assert DataSet.sort.__doc__.startswith("Return the rows in total order")
+
+
+def test_arguments_that_are_missing_are_told_of_the_call_as_it_is_written(env):
+    data = env.from_rows([(1,)], pa.schema([("a", pa.int64())]))
+    with pytest.raises(TypeError, match=r"^write_csv\(\) missing 1 required positional argument: 'path'"):
+        data.write_csv()

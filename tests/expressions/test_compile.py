@@ -329,3 +329,9 @@ def test_what_is_nested_ever_so_deep_is_refused_and_has_a_text():
 def test_a_number_that_arrow_has_no_room_for_is_refused_as_such():
     with pytest.raises(SchemaError, match=r"cannot str slice: name is string \(.*too large"):
         infer_type(col("name").str.slice(0, 2**70).expression, SCHEMA)
+
+
+def test_a_name_in_another_form_of_unicode_is_told_as_such():
+    message = r"no column 'e\\u0301'; '\\xe9' has the same letters in another form of Unicode"
+    with pytest.raises(SchemaError, match=message):
+        infer_type(ColumnRef("e\u0301"), pa.schema({"\u00e9": pa.int64()}))

@@ -20,7 +20,7 @@ VALUES: Final[dict[str, str]] = {
     **NUMBERS,
     "chr(n + 96)": "chr((n + 96)::INTEGER)",
     "ascii(s)": "",
-    "ord(p)": "ascii(p)",
+    "ord(p) + ord('')": "",
     "unicode(s)": "",
     "jaro_similarity(s, p)": "",
     "jaro_winkler_similarity(s, 'abd')": "",

@@ -62,6 +62,11 @@ class SubmitListener:
         if not self._progress.is_shown:
             print(shown(queued_text(waiting)), file=sys.stderr, flush=True)
 
+    def on_trouble(self, text: str) -> None:
+        """Print on standard error what the end of the job waits for."""
+        self._progress.stop()
+        print(shown(text), file=sys.stderr, flush=True)
+
     def on_restart(self, restart: JobRestart) -> None:
         """Print why an attempt failed, on standard error: the job has not ended."""
         self._progress.stop()

@@ -47,7 +47,7 @@ def queued_text(waiting: WaitingJob) -> str:
 
 
 class ProgressTeller:
-    """Reports progress to a listener that wants it, each restart once, and long waits for slots."""
+    """Reports progress to a listener that wants it; restarts, long waits for slots and for a storage once each."""
 
     def __init__(self, listener: JobListener) -> None:
         self._listener = listener
@@ -55,6 +55,7 @@ class ProgressTeller:
         #: time since which the job waits for slots, and the text printed about it
         self._queued_ms: int | None = None
         self._queued: WaitingJob | None = None
+        self._is_in_trouble = False
 
     def __call__(self, progress: JobProgress) -> None:
         """Print the changes since the last call."""
@@ -63,6 +64,9 @@ class ProgressTeller:
                 self._told = restart.number
                 self._listener.on_restart(restart)
         self._tell_of_wait(progress)
+        if progress.trouble and not self._is_in_trouble:
+            self._listener.on_trouble(f"The job waits for its storage: {progress.trouble}")
+        self._is_in_trouble = bool(progress.trouble)
         if self._listener.wants_progress:
             self._listener.on_progress(progress)
 
@@ -97,6 +101,10 @@ class JobListener(Protocol):
         """Handle the wait for slots."""
         ...
 
+    def on_trouble(self, text: str) -> None:
+        """Handle a storage that does not answer."""
+        ...
+
     def on_restart(self, restart: JobRestart) -> None:
         """Handle a failed attempt."""
         ...
@@ -128,6 +136,10 @@ class SilentListener:
     def on_queued(self, waiting: WaitingJob) -> None:
         """Log it: it may be that nothing ever comes."""
         _log.warning("%s", queued_text(waiting))
+
+    def on_trouble(self, text: str) -> None:
+        """Log it: the job ends when the storage answers."""
+        _log.warning("%s", text)
 
     def on_restart(self, restart: JobRestart) -> None:
         """Log it: people who wait for a job should know that it fails again and again."""
@@ -168,6 +180,10 @@ class GuardedListener:
     def on_queued(self, waiting: WaitingJob) -> None:
         """Pass it on."""
         self._tell(lambda: self._listener.on_queued(waiting))
+
+    def on_trouble(self, text: str) -> None:
+        """Pass it on."""
+        self._tell(lambda: self._listener.on_trouble(text))
 
     def on_restart(self, restart: JobRestart) -> None:
         """Pass it on."""

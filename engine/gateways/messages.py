@@ -98,6 +98,8 @@ class JobProgress(msgspec.Struct, frozen=True):
     waiting: WaitingJob | None = None
     #: latest restarts, oldest first
     restarts: tuple[JobRestart, ...] = ()
+    #: storage that its end waits for, and why; "": none
+    trouble: str = ""
 
 
 class JobOutcome(msgspec.Struct, frozen=True):

@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVarTuple
 
+import msgspec
+
 from engine.clock import Moment, StoppedClock
 from engine.closing import close_all_async
 from engine.errors import FencedError
@@ -377,7 +379,7 @@ class JobMaster(RpcEndpoint):
 
     async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
         """Return live numbers."""
-        return self._report.progress
+        return msgspec.structs.replace(self._report.progress, trouble=self._outputs.trouble)
 
     async def request_job_details(self, request: RequestJobDetails) -> JobDetails:
         """Return everything about the job."""

@@ -53,6 +53,8 @@ class OutputSteps:
         self._blocking_work = blocking_work
         #: requests to stores that these steps make
         self.traffic = StoreTraffic()
+        #: error of the storage that does not answer at present; "": none
+        self.trouble = ""
 
     @property
     def is_at_once(self) -> bool:
@@ -136,8 +138,11 @@ class OutputSteps:
         told_s = -STORAGE_TOLD_S
         while True:
             try:
-                return await loop.run_in_executor(self._blocking_work, self._counted, work)
+                done = await loop.run_in_executor(self._blocking_work, self._counted, work)
+                self.trouble = ""
+                return done
             except StorageUnavailableError as error:
+                self.trouble = str(error)
                 if loop.time() - told_s >= STORAGE_TOLD_S:
                     told_s = loop.time()
                     _log.warning("job %s waits for its storage: %s", self._job_id, error)

@@ -162,10 +162,15 @@ def test_an_end_waits_for_a_storage_that_does_not_answer_and_says_so_once(tmp_pa
             return ask
 
         job_master = await world.lead(graph)
-        storage = job_master._outputs.commit._storage
+        steps, replied = job_master._outputs, []
+        monkeypatch.setattr(
+            steps, "_counted", lambda work, known=steps._counted: (replied.append(steps.trouble), known(work))[1]
+        )
+        storage = steps.commit._storage
         storage.decide, storage.record = unavailable(storage.decide), unavailable(storage.record)
         assert (await finished(job_master)).status == "FINISHED"
         assert len(refusals) == 8 and len(world.ends) == 1
+        assert replied.count("no quorum") == 6 and steps.trouble == "", "told to clients as long as it lasts"
         assert output(tmp_path) == ["0\n", "1\n"] and left_over(tmp_path) == []
 
     scenario([3], tmp_path / "storage", body)

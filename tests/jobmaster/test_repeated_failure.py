@@ -201,6 +201,13 @@ def test_a_listener_is_told_of_a_restart_once(caplog):
     ]
 
 
+def test_a_listener_is_told_once_of_a_storage_that_does_not_answer(caplog):
+    tell = ProgressTeller(SilentListener())
+    for trouble in ("", "/a: full", "/b: full", "", "/a: full"):
+        tell(JobProgress(JobId.random(), "job", "FAILING", 1, (), trouble=trouble))
+    assert caplog.messages == ["The job waits for its storage: /a: full"] * 2
+
+
 def test_a_listener_is_told_of_a_long_wait_for_slots_and_again_when_something_changes(caplog):
     tell = ProgressTeller(SilentListener())
     none, others = (WaitingJob(1, 1, 2, total, WaitingReason.CLUSTER) for total in (0, 1))

@@ -1,7 +1,7 @@
 """What the names of other libraries give, beside what their answers here give: columns, and the origin's values.
 
     POLARS, PANDAS: part, name, columns, the origin's code over ``x``, ``y``, the frame ``data`` and ``other``
-    SPARK:          part, name, columns, the values that Spark 4 gives
+    SPARK:          part, name, columns, SQL or the code of Spark over ``data``, and the values that it gives
 
 Of an answer its first piece of code counts; of a data set its last column.
 """
@@ -90,26 +90,42 @@ _SORTED: Final = (
     ("desc_nulls_first", [None, 3, 1]),
 )
 SPARK: Final = (
-    *((part, name, _WITH_NULL, values) for name, values in _SORTED for part in ("functions", "Column")),
-    ("DataFrame", "orderBy", _WITH_NULL, [None, 1, 3]),
-    ("functions", "try_add", _WHOLE, [2**53 + 2, None, -4, None]),
-    ("functions", "try_subtract", _WHOLE, [2**53, 2**63 - 2, -10, None]),
-    ("functions", "try_multiply", _WHOLE, [2**53 + 1, 2**63 - 1, -21, None]),
-    ("functions", "try_mod", {**_SIGNED, "y": [3, 3, -3, -3, 3, 0]}, [1, -1, 1, -1, 0, None]),
-    ("functions", "pmod", _SIGNED, [1, 2, 1, -1, 0, None]),
-    ("functions", "width_bucket", {"x": [-1.0, 0.0, 5.0, 10.0, 19.9, 20.0]}, [0, 1, 1, 2, 2, 3]),
-    ("functions", "skewness", _NUMBERS, [0.146300022521]),
-    ("functions", "kurtosis", _NUMBERS, [-0.975370061759]),
-    ("functions", "substring_index", {"x": ["a.b.c", "x", "", None]}, ["a.b", "x", "", None]),
-    ("functions", "instr", {"x": ["ba", "b", None]}, [2, 0, None]),
-    ("functions", "trim", _PADDED, ["a\t", "abcdefg", None]),
-    ("functions", "lpad", {"x": ["ab", "abcdefg"]}, ["000ab", "abcde"]),
-    ("functions", "rpad", {"x": ["ab", "abcdefg"]}, ["ab   ", "abcde"]),
-    ("functions", "mask", {"x": ["AbC-12"]}, ["XxX-nn"]),
-    ("functions", "datediff", TIMES, [1, None, 0]),
-    ("functions", "timestamp_diff", TIMES, [-1, None, 0]),
-    ("functions", "dayofweek", {"x": [datetime.date(2026, 1, 4), _DAY]}, [1, 5]),
-    ("functions", "from_unixtime", {"x": [1_700_000_000]}, ["2023-11-14 22:13:20"]),
-    ("functions", "array_remove", _LISTS, [[None, 2], [], None, [2]]),
-    ("DataFrame", "sampleBy", {"k": ["b", "c"], "x": [1, 2]}, []),
+    *(
+        (part, name, _WITH_NULL, f"data.orderBy(F.col('x').{name}())", values)
+        for name, values in _SORTED
+        for part in ("functions", "Column")
+    ),
+    ("DataFrame", "orderBy", _WITH_NULL, "data.orderBy('x')", [None, 1, 3]),
+    ("functions", "try_add", _WHOLE, "try_add(x, y)", [2**53 + 2, None, -4, None]),
+    ("functions", "try_subtract", _WHOLE, "try_subtract(x, y)", [2**53, 2**63 - 2, -10, None]),
+    ("functions", "try_multiply", _WHOLE, "try_multiply(x, y)", [2**53 + 1, 2**63 - 1, -21, None]),
+    ("functions", "try_mod", {**_SIGNED, "y": [3, 3, -3, -3, 3, 0]}, "try_mod(x, y)", [1, -1, 1, -1, 0, None]),
+    ("functions", "pmod", _SIGNED, "pmod(x, y)", [1, 2, 1, -1, 0, None]),
+    (
+        "functions",
+        "width_bucket",
+        {"x": [-1.0, 0.0, 5.0, 10.0, 19.9, 20.0]},
+        "width_bucket(x, 0, 20, 2)",
+        [0, 1, 1, 2, 2, 3],
+    ),
+    ("functions", "skewness", _NUMBERS, "skewness(x)", [0.146300022521]),
+    ("functions", "kurtosis", _NUMBERS, "kurtosis(x)", [-0.975370061759]),
+    (
+        "functions",
+        "substring_index",
+        {"x": ["a.b.c", "x", "", None]},
+        "substring_index(x, '.', 2)",
+        ["a.b", "x", "", None],
+    ),
+    ("functions", "instr", {"x": ["ba", "b", None]}, "instr(x, 'a')", [2, 0, None]),
+    ("functions", "trim", _PADDED, "trim(x)", ["a\t", "abcdefg", None]),
+    ("functions", "lpad", {"x": ["ab", "abcdefg"]}, "lpad(x, 5, '0')", ["000ab", "abcde"]),
+    ("functions", "rpad", {"x": ["ab", "abcdefg"]}, "rpad(x, 5, ' ')", ["ab   ", "abcde"]),
+    ("functions", "mask", {"x": ["AbC-12"]}, "mask(x)", ["XxX-nn"]),
+    ("functions", "datediff", TIMES, "datediff(x, y)", [1, None, 0]),
+    ("functions", "timestamp_diff", TIMES, "timestampdiff(hour, x, y)", [-1, None, 0]),
+    ("functions", "dayofweek", {"x": [datetime.date(2026, 1, 4), _DAY]}, "dayofweek(x)", [1, 5]),
+    ("functions", "from_unixtime", {"x": [1_700_000_000]}, "from_unixtime(x)", ["2023-11-14 22:13:20"]),
+    ("functions", "array_remove", _LISTS, "array_remove(x, 1)", [[None, 2], [], None, [2]]),
+    ("DataFrame", "sampleBy", {"k": ["b", "c"], "x": [1, 2]}, "data.sampleBy('k', {'a': 0.1}, 1)", []),
 )

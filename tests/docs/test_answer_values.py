@@ -11,12 +11,16 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 
 import engine
 from engine import DataSet, Environment, selectors
 from engine.column_expressions.aggregates import Aggregate
 from engine.foreign_names import NAMES
 from tests.docs.answer_values import PANDAS, POLARS, SPARK, TIMES, Columns
+from tests.spark.conftest import spark
+
+__all__ = ["spark"]
 
 _OTHER = {"k": ["a", "b"], "x": [10, 20]}
 
@@ -79,7 +83,18 @@ def test_answers_give_what_pandas_gives():
 
 
 def test_answers_give_what_spark_gives():
-    assert wrong("PySpark", SPARK, lambda values, _columns: plain(values)) == {}
+    rows = [(part, name, columns, values) for part, name, columns, _, values in SPARK]
+    assert wrong("PySpark", rows, lambda values, _columns: plain(values)) == {}
+
+
+@pytest.mark.spark
+def test_values_of_spark_are_what_it_gives(spark):
+    from pyspark.sql import functions
+
+    for _, name, columns, code, values in SPARK:
+        data = spark.createDataFrame(pa.table(columns))
+        found = eval(code, {"data": data, "F": functions}) if "data." in code else data.selectExpr(code)
+        assert plain([row[-1] for row in found.collect()]) == plain(values), name
 
 
 def test_other_values_are_seen():

@@ -1,8 +1,9 @@
-"""Columns of a join that are written ``data["x"]``: of which side each is.
+"""Columns that are written ``data["x"]``: of which data set each is.
 
     data["x"]                           a column that is remembered as one of that data set's
     condition=left["v"] < right["v"]    the right's column under its name in pairs of rows, "v" and the suffix
     on=left["k"] == right["k"]          refused: keys are columns, and it is the join that compares them
+    left.filter(right["v"] > 1)         refused: the left's rows have no such column, or another one of that name
 
 A column is plain data that travels and is compared by its name, so its data set is kept beside it, for as long as the
 column is there. ``col("v")`` has none, and is a name among the columns of a pair.
@@ -22,12 +23,15 @@ from engine.column_expressions.expression import Expr
 from engine.errors import SchemaError
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, ColumnRef, Expression, children_of, columns_of, replaced
+from engine.graph.said_operators import AsofJoinBy, JoinBy
 from engine.lowering.logical_node import LogicalNode
 
 _NODES: Final[dict[int, tuple[weakref.ref[ColumnRef], LogicalNode]]] = {}
 _COMPARISONS: Final = frozenset(
     {"equal", "eq_null_safe", "not_equal", "less", "less_equal", "greater", "greater_equal", "between"}
 )
+#: limit of columns that an error names
+_NAMED_MAX: Final = 20
 _CONDITIONS: Final = _COMPARISONS | {"and", "or", "not"}
 
 
@@ -45,6 +49,43 @@ def _forget(key: int, _gone: object) -> None:
 def _node_of(column: Expression) -> LogicalNode | None:
     found = _NODES.get(id(column))
     return None if found is None else found[1]
+
+
+def check_own_columns(expressions: Sequence[Expression], node: LogicalNode) -> None:
+    """Refuse a column that is written as one of a data set of which these rows have none, or by another name."""
+    waiting = list(expressions) if _NODES else []
+    while waiting:
+        part = waiting.pop()
+        waiting += children_of(part)
+        whose = _node_of(part)
+        if isinstance(part, ColumnRef) and whose is not None and not _is_made_of(node, whose, part.name):
+            raise SchemaError(
+                f"{part.name!r} is written as a column of another data set, and {part.name!r} of these rows is not made"
+                f" of it: join the two first, and write col(...) with the name that the column has here:"
+                f" {', '.join(node.schema.names[:_NAMED_MAX])}"
+            )
+
+
+def _is_made_of(node: LogicalNode, whose: LogicalNode, name: str) -> bool:
+    """Whether a column of that name may come from the one of another node; a join takes its left's first."""
+    waiting, seen = [node], {id(node)}
+    while waiting:
+        one = waiting.pop()
+        if one is whose:
+            return True
+        operator, inputs = (one.operator, one.inputs) if one.said is None else (one.said.operator, one.said.inputs)
+        if isinstance(operator, JoinBy | AsofJoinBy) and name in inputs[0].schema.names:
+            inputs = inputs if ColumnRef(name) in _keys_of_both(operator) else inputs[:1]
+        waiting += [each for each in inputs if id(each) not in seen]
+        seen.update(map(id, inputs))
+    return False
+
+
+def _keys_of_both(join: JoinBy | AsofJoinBy) -> Sequence[Expression]:
+    """Return the keys that come out once."""
+    if not isinstance(join, JoinBy):
+        return (*join.by, *([join.on[0]] if join.is_on else []))
+    return [left for left, _ in join.keys] if join.is_on else []
 
 
 class Sides(NamedTuple):

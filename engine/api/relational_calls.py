@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from engine.api.calls import Calls, row_count
-from engine.api.column_sides import Sides, column_of
+from engine.api.column_sides import Sides, check_own_columns, column_of
 from engine.api.other_options import with_other_options
 from engine.api.spoken_texts import spoken
 from engine.column_expressions.expression import Expr
@@ -132,6 +132,7 @@ class RelationalCalls(Calls):
 
     def _with_inputs(self, expressions: list[Expression]) -> tuple[list[Expression], list[LogicalNode]]:
         """Return expressions that speak of data sets by their places among inputs, and the nodes of these."""
+        check_own_columns(expressions, self._node)
         expressions = spoken(expressions, self)
         if not any(map(has_data_set, expressions)):
             return expressions, []
@@ -294,6 +295,7 @@ class RelationalCalls(Calls):
         from engine.api.grouped_by import GroupedBy
         from engine.column_expressions.aggregates import argument_expression
 
+        check_own_columns([key.expression for key in keys if isinstance(key, Expr)], self._node)
         named_keys = [Expr(argument_expression(key, "group_by"), name) for name, key in named.items()]
         return GroupedBy(self, (*keys, *named_keys))
 

@@ -5,7 +5,7 @@ import gc
 import pyarrow as pa
 import pytest
 
-from engine import col
+from engine import col, count
 from engine.api import column_sides
 from engine.errors import SchemaError
 from tests.integration.row_oracle import assert_same_rows, duck, rows_of
@@ -93,3 +93,29 @@ def test_columns_are_forgotten_when_they_are_gone(sides):
     del column
     gc.collect()
     assert len(column_sides._NODES) == before
+
+
+OTHERS = {
+    "filter": lambda a, column: a.filter(column > 1),
+    "select": lambda a, column: a.select(column),
+    "a value": lambda a, column: a.select(y=column + a["v"]),
+    "with_columns": lambda a, column: a.with_columns(column.alias("y")),
+    "sort": lambda a, column: a.sort(column),
+    "group_by": lambda a, column: a.group_by(column).agg(n=count()),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_column_of_another_data_set_is_no_column_of_these_rows(sides, what):
+    left, right = sides
+    with pytest.raises(SchemaError, match="'v' is written as a column of another data set"):
+        OTHERS[what](left, right["v"])
+    OTHERS[what](left.filter(col("v") > 0).with_columns(z=1), left["v"])
+
+
+def test_behind_a_join_a_column_of_the_right_has_its_own_name(sides):
+    left, right = sides
+    pairs = left.join(right, on="id", suffix="_r")
+    assert pairs.select(left["v"], right["w"], right["id"]).count() == 3
+    with pytest.raises(SchemaError, match=r"write col\(...\) with the name that the column has here: id, v, v_r, w"):
+        pairs.select(right["v"])

@@ -18,7 +18,7 @@ DATA = pa.table({"k": list(range(200_000)), "text": [f"some text {k}" for k in r
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"job.limit.result-size": "10kb"}, r"the job's result has .* MB; its limit is 10.2 KB"),
+        ({"job.limit.result-size": "10kb"}, r"the job's result has .*mb; its limit is 10kb"),
         ({"job.limit.slots": "1", **TWO}, "needs 2 slots at one time; its limit is 1"),
         ({"job.limit.wall-time": "1 ms"}, "the job has run for .* s; its limit is 0.001 s"),
         ({"job.limit.disk": "1kb", "debug.force-spill": "true", **TWO}, "has written .* to disks"),

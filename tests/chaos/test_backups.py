@@ -32,7 +32,7 @@ def backed_up(cluster, file, data, out, *, is_alone):
     assert json.loads(done.stdout)["jobs"] == 1
     if is_alone:  # several are waited for: one that was stopped leads until its session ends
         refused = cluster.run("ha", "restore", str(file))
-        assert refused.returncode == 1 and "another JobManager keeps its jobs" in refused.stderr
+        assert refused.returncode == 1 and "a JobManager leads: stop the cluster" in refused.stderr
     cluster.kill_all()
     return job_id
 

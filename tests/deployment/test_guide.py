@@ -45,9 +45,10 @@ def test_the_commands_of_the_guide_run(tmp_path):
     copied, *said = said
     assert "drey-conf/config.yaml" in copied.splitlines()
     assert said[0] == "ok\nok\n" and len(said) >= 6
-    kinds = [{each["kind"] for each in yaml.safe_load_all(text) if each} for text in said[2:]]
+    manifests = [text for text in said[2:] if "kind: " in text]
+    kinds = [{each["kind"] for each in yaml.safe_load_all(text) if each} for text in manifests]
     assert {"StatefulSet", "Secret", "Namespace"} <= kinds[0] and "Deployment" in kinds[1] and "Job" in kinds[-1]
-    for name in ("cluster.secret", "read.token"):
+    for name in ("cluster.secret", "read.token", "users.tokens"):
         assert (work / "secrets" / name).stat().st_mode & 0o777 == 0o600
 
 

@@ -21,6 +21,8 @@ Source: step 1 is Flink's markAllOutgoingConnectionsAsPipelineBreaking; 3 and 5 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from engine.errors import PlanError
@@ -60,7 +62,7 @@ def assign_exchange_modes(
             channels.append(msgspec.structs.replace(channel, exchange_mode=decided, exchange_reason=reason))
         planned.append(msgspec.structs.replace(node, inputs=tuple(channels)))
     for key in broadcast_channels(planned):
-        _cut(planned, key, "a broadcast data set is complete before the function starts")
+        cut(planned, key, "a broadcast data set is complete before the function starts")
     _break_waiting_cycles(planned, mode)
     while True:
         _cut_region_cycles(planned)
@@ -68,10 +70,16 @@ def assign_exchange_modes(
         if not cuts:
             return tuple(planned)
         for key in cuts:
-            _cut(planned, key, MEMORY_REASON)
+            cut(planned, key, MEMORY_REASON)
 
 
-def _cut(nodes: list[PhysicalNode], key: ChannelKey, reason: str) -> None:
+def region_edges(nodes: Sequence[PhysicalNode]) -> list[RegionEdge]:
+    """Return the channels of all nodes, as they decide what runs together."""
+    return [RegionEdge(channel.source, node.id, channel.is_pipelined) for node in nodes for channel in node.inputs]
+
+
+def cut(nodes: list[PhysicalNode], key: ChannelKey, reason: str) -> None:
+    """Have the rows of a channel stored before they are read."""
     node_id, position = key
     node = nodes[node_id]
     changed = msgspec.structs.replace(
@@ -143,7 +151,7 @@ def _break_waiting_cycles(nodes: list[PhysicalNode], mode: ExecutionMode) -> Non
             )
         for position, channel in enumerate(nodes[join].inputs):
             if nodes[join].absorbs(channel.input_index):
-                _cut(nodes, (join, position), "its build side would wait for itself")
+                cut(nodes, (join, position), "its build side would wait for itself")
 
 
 def _waits_for(nodes: list[PhysicalNode]) -> dict[Wait, list[Wait]]:
@@ -195,6 +203,5 @@ def _waiting_cycle(nodes: list[PhysicalNode]) -> list[Wait]:
 
 def _cut_region_cycles(nodes: list[PhysicalNode]) -> None:
     keys = [(node.id, position) for node in nodes for position in range(len(node.inputs))]
-    edges = [RegionEdge(channel.source, node.id, channel.is_pipelined) for node in nodes for channel in node.inputs]
-    for index in sorted(acyclic_cuts(len(nodes), edges)):
-        _cut(nodes, keys[index], REGION_REASON)
+    for index in sorted(acyclic_cuts(len(nodes), region_edges(nodes))):
+        cut(nodes, keys[index], REGION_REASON)

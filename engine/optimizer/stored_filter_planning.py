@@ -24,11 +24,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
+from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode, exchange_mode
 from engine.graph.operator_descriptor import HashJoinOperator, KeyFilterOperator, OperatorDescriptor, SourceOperator
 from engine.graph.pipelined_regions import RegionEdge, component_of, cyclic_components
 from engine.graph.runtime_filter import FILTER_ROWS, RuntimeFilter
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.optimizer.exchange_planning import cut, region_edges
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.runtime_filter_planning import BUILD_ROWS_MAX, kept_share, keys_of_sources, rows_max_of
 from engine.statistics.estimates import Estimates
@@ -54,28 +55,20 @@ def with_stored_filters(nodes: Sequence[PhysicalNode], mode: ExecutionMode) -> t
     """Return the nodes with stored filters where they pay: build sides that make them, sources that read them."""
     if mode not in (ExecutionMode.BATCH, ExecutionMode.BATCH_FORCED):
         return tuple(nodes)
-    edges = _edges(nodes)
+    planned = list(nodes)
     taken: list[_Wanted] = []
-    stored: set[tuple[int, int]] = set()
+    waits: list[RegionEdge] = []
     for wanted in _wanted(nodes):
-        producer = nodes[wanted.join].inputs[wanted.build].source
-        cut = [each for each in edges if each[0] != (wanted.join, wanted.build)]
-        cut.append(((wanted.join, wanted.build), RegionEdge(producer, wanted.join, is_pipelined=False)))
-        cut.append(((wanted.source, -1), RegionEdge(producer, wanted.source, is_pipelined=False)))
-        plain = [edge for _, edge in cut]
-        if not cyclic_components(component_of(len(nodes), plain), plain):
-            edges = cut
+        channel, tried = nodes[wanted.join].inputs[wanted.build], list(planned)
+        if channel.is_pipelined:
+            cut(tried, (wanted.join, wanted.build), "its keys filter the other input's source")
+        wait = RegionEdge(channel.source, wanted.source, is_pipelined=False)
+        edges = [*region_edges(tried), *waits, wait]
+        if not cyclic_components(component_of(len(nodes), edges), edges):
+            planned = tried
             taken.append(wanted)
-            stored.add((wanted.join, wanted.build))
-    return _inserted(_with_stored_inputs(nodes, stored), taken, mode) if taken else tuple(nodes)
-
-
-def _edges(nodes: Sequence[PhysicalNode]) -> list[tuple[tuple[int, int], RegionEdge]]:
-    return [
-        ((node.id, position), RegionEdge(channel.source, node.id, channel.is_pipelined))
-        for node in nodes
-        for position, channel in enumerate(node.inputs)
-    ]
+            waits.append(wait)
+    return _inserted(planned, taken, mode) if taken else tuple(nodes)
 
 
 def _wanted(nodes: Sequence[PhysicalNode]) -> Iterable[_Wanted]:
@@ -111,22 +104,6 @@ def _pays(nodes: Sequence[PhysicalNode], wanted: _Wanted) -> bool:
     kept = min(kept_share(build.estimates, name, source.estimates, column) for name, column, _ in wanted.keys)
     spared = (1 - kept) * source.estimates.size_bytes
     return not channel.is_pipelined or build.estimates.size_bytes <= STORED_SHARE_MAX * spared
-
-
-def _with_stored_inputs(nodes: Sequence[PhysicalNode], stored: set[tuple[int, int]]) -> list[PhysicalNode]:
-    """Return the nodes with those channels stored."""
-    changed = []
-    for node in nodes:
-        channels = tuple(
-            msgspec.structs.replace(
-                each, exchange_mode=DataExchangeMode.BATCH, exchange_reason="its keys filter the other input's source"
-            )
-            if (node.id, position) in stored and each.is_pipelined
-            else each
-            for position, each in enumerate(node.inputs)
-        )
-        changed.append(msgspec.structs.replace(node, inputs=channels))
-    return changed
 
 
 def _inserted(nodes: Sequence[PhysicalNode], taken: Sequence[_Wanted], mode: ExecutionMode) -> tuple[PhysicalNode, ...]:
@@ -176,8 +153,8 @@ def _maker(
     most = [BUILD_ROWS_MAX if rows_max is None else rows_max for _, _, rows_max in wanted.keys]
     operator = KeyFilterOperator(number, columns, max(most), below.parallelism)
     schema = below.descriptor.output_schema
-    forward = Channel(producer, 0, ShipStrategy.FORWARD, PartitionerSpec("FORWARD"))
-    exchange_mode_of_forward = DataExchangeMode.BATCH if mode is ExecutionMode.BATCH_FORCED else forward.exchange_mode
+    beside = exchange_mode(mode, ShipStrategy.FORWARD, breaks_pipeline=False)
+    forward = Channel(producer, 0, ShipStrategy.FORWARD, PartitionerSpec("FORWARD"), exchange_mode=beside)
     rows = float(len(columns) * below.parallelism)
     return PhysicalNode(
         number,
@@ -186,7 +163,7 @@ def _maker(
             join.descriptor.node_id, f"run-time filter on {', '.join(columns)}", operator, (schema,), FILTER_ROWS
         ),
         below.parallelism,
-        (msgspec.structs.replace(forward, exchange_mode=exchange_mode_of_forward),),
+        (forward,),
         Estimates(rows, _BYTES_PER_KEY * below.estimates.rows * len(columns), "a filter of each subtask"),
     )
 

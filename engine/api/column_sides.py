@@ -15,14 +15,14 @@ Held by: tests/integration/test_join_sides.py
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from engine.column_expressions.expression import Expr
 from engine.errors import SchemaError
 from engine.expressions.text import expression_text
-from engine.graph.expression import Call, ColumnRef, Expression, children_of, columns_of, replaced
+from engine.graph.expression import Call, ColumnRef, Expression, children_of, columns_of, conjuncts, replaced
 from engine.graph.said_operators import AsofJoinBy, JoinBy
 from engine.lowering.logical_node import LogicalNode
 
@@ -51,12 +51,18 @@ def _node_of(column: Expression) -> LogicalNode | None:
     return None if found is None else found[1]
 
 
-def check_own_columns(expressions: Sequence[Expression], node: LogicalNode) -> None:
-    """Refuse a column that is written as one of a data set of which these rows have none, or by another name."""
-    waiting = list(expressions) if _NODES else []
+def _all_parts(expressions: Iterable[Expression]) -> Iterator[Expression]:
+    """Yield expressions and everything in them."""
+    waiting = list(expressions)
     while waiting:
         part = waiting.pop()
+        yield part
         waiting += children_of(part)
+
+
+def check_own_columns(expressions: Sequence[Expression], node: LogicalNode) -> None:
+    """Refuse a column that is written as one of a data set of which these rows have none, or by another name."""
+    for part in _all_parts(expressions if _NODES else ()):
         whose = _node_of(part)
         if isinstance(part, ColumnRef) and whose is not None and not _is_made_of(node, whose, part.name):
             raise SchemaError(
@@ -124,10 +130,7 @@ class Sides(NamedTuple):
 
     def _check_compared(self, condition: Expression, both: set[str]) -> None:
         """Refuse a comparison of a column of both sides with itself, as ``col("v") == col("v")``."""
-        waiting = [condition]
-        while waiting:
-            part = waiting.pop()
-            waiting += children_of(part)
+        for part in _all_parts([condition]):
             if self.suffix is None or not isinstance(part, Call) or part.function not in _COMPARISONS:
                 continue
             name = next((name for name in columns_of(part) if name in both), None)
@@ -144,10 +147,7 @@ class Sides(NamedTuple):
         """Refuse ``left_on=right["x"]``: a key of one side that is written as a column of the other."""
         for pair in keys:
             for key, own, other, option in zip(pair, self[:2], (self.right, self.left), ("left", "right"), strict=True):
-                waiting = [key]
-                while waiting:
-                    part = waiting.pop()
-                    waiting += children_of(part)
+                for part in _all_parts([key]):
                     if own is not other and _node_of(part) is other:
                         raise SchemaError(
                             f"join {option}_on={expression_text(key)}: {expression_text(part)!r} is written as a column"
@@ -167,12 +167,7 @@ class Sides(NamedTuple):
     def _instead(self, condition: Expression) -> str:
         """Return the keys or the condition that a comparison stands for."""
         pairs: list[tuple[str, str]] = []
-        waiting = [condition]
-        while waiting:
-            part = waiting.pop()
-            if isinstance(part, Call) and part.function == "and":
-                waiting += part.arguments[::-1]
-                continue
+        for part in conjuncts(condition):
             match part:
                 case Call("equal", (ColumnRef() as left, ColumnRef() as right)):
                     is_turned = _node_of(left) is self.right and self.right is not self.left

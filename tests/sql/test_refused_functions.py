@@ -24,7 +24,7 @@ TABLE = pa.table(
     }
 )
 DEVIATION = "t, (SELECT avg(x) AS m, stddev_pop(x) AS d FROM t)"
-#: what DuckDB gives: its own function where it has one
+#: expressions of DuckDB with the wanted values: its own function where it has one
 WANTED = {
     "age": "a - b",
     "months_between": "datesub('month', b, a)",

@@ -39,7 +39,7 @@ class FixedFinder:
     async def find(self):
         self.asked += 1
         if self.epoch is None:
-            raise ResourceError("nobody leads")
+            raise ResourceError("no JobManager leads")
         return Leader("resourcemanager", self.epoch)
 
 
@@ -186,7 +186,7 @@ def test_it_gives_up_when_nobody_leads_for_too_long():
     async def run():
         async with Cluster() as cluster:
             registration = cluster.start_task_executor(RegistrationSettings(0.005, 0.01, 0.05))
-            with pytest.raises(RegistrationError, match="nobody leads"):
+            with pytest.raises(RegistrationError, match="no JobManager leads"):
                 await asyncio.wait_for(registration, 30)
             assert [type(error) for error in cluster.failures] == [RegistrationError]
 
@@ -198,14 +198,14 @@ def test_neither_a_pause_nor_an_attempt_that_hangs_makes_it_give_up_later():
         async def find(self):
             self.asked += 1
             if self.asked == 1:
-                raise ResourceError("nobody leads")
+                raise ResourceError("no JobManager leads")
             await asyncio.Event().wait()
 
     async def run(finder, first_pause_s):
         async with Cluster() as cluster:
             cluster.finder = finder
             settings = RegistrationSettings(first_pause_s, 300.0, 0.2)
-            with pytest.raises(RegistrationError, match="nobody leads"):
+            with pytest.raises(RegistrationError, match="no JobManager leads"):
                 await asyncio.wait_for(cluster.start_task_executor(settings), 30)
 
     asyncio.run(run(FixedFinder(), 300.0))

@@ -35,6 +35,7 @@ from engine.records.arrow_functions import pc
 from engine.records.bounded_batches import SmallBatches
 from engine.records.kept_rows import kept_rows
 from engine.records.plain_scalars import scalar_of
+from engine.records.row_mask import Mask
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
@@ -181,7 +182,7 @@ class DeltaReader(TableReader):
                 # Before there are columns of places and of values that all rows of the file have.
                 arrays = [columns.column(name, batch.column(columns.stored[name])) for name in names]
                 own = pa.RecordBatch.from_arrays(arrays, names=names)
-                mask = mask_of(early_tests, own, _mask_of_parts(early, own, mask))
+                mask = _array(mask_of(early_tests, own, _mask(_mask_of_parts(early, own, mask))))
             places = numbers_from(place, batch.num_rows)
             place += batch.num_rows
             kept = batch
@@ -227,10 +228,18 @@ class DeltaReader(TableReader):
         self, batch: pa.RecordBatch, parts: Sequence[Expression], tests: Sequence[AdaptiveKeyFilter]
     ) -> pa.RecordBatch:
         """Return the rows for which parts of the predicate are true and tests allow it, with the columns asked for."""
-        mask = mask_of(tests, batch, _mask_of_parts(parts, batch, None))
+        mask = mask_of(tests, batch, _mask(_mask_of_parts(parts, batch, None)))
         columns = list(self._spec.columns)
         chosen = batch if not self._names or batch.schema.names == columns else batch.select(columns)
         return chosen if mask is None else kept_rows(chosen, mask)
+
+
+def _mask(flags: pa.BooleanArray | None) -> Mask | None:
+    return None if flags is None else Mask(flags)
+
+
+def _array(mask: Mask | None) -> pa.BooleanArray | None:
+    return None if mask is None else mask.array()
 
 
 def _mask_of_parts(

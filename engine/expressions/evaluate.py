@@ -39,6 +39,7 @@ from engine.graph.expression import Call, Case, Cast, Expression, NamedExpressio
 from engine.memory.kept_results import KeptResults
 from engine.records.narrow_decimals import is_wide_decimal, wide_batch
 from engine.records.python_values import shown_value
+from engine.records.row_mask import Mask
 
 #: limit of the bytes of what was compiled that is kept, of each kind
 _KEPT_BYTES_MAX: Final = 8 << 20
@@ -93,6 +94,22 @@ class CompiledExpression:
         values = self.by_arrow(wide_batch(batch, self._schema))
         self._program.give_up()
         return values
+
+    def mask(self, batch: pa.RecordBatch, places: list[int] | None = None) -> Mask:
+        """Return the rows of a batch for which a condition is true; ``places``: of the schema's columns in the batch.
+
+        Raises: as a call does.
+        """
+        if self._program is not None:
+            found = self._program.mask(batch, places)
+            if found is not None:
+                return found
+        columns = batch if places is None else batch.select(places)
+        if self._program is None:
+            return Mask(self.by_arrow(columns))
+        values = self.by_arrow(wide_batch(columns, self._schema))
+        self._program.give_up()
+        return Mask(values)
 
     def by_arrow(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values as Arrow's functions compute them; DataError when one cannot be computed."""

@@ -28,6 +28,7 @@ from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array
 from engine.expressions.vector_program import VectorProgram
 from engine.records.narrow_decimals import is_wide_decimal
+from engine.records.row_mask import Mask
 
 #: steps that may fail for a value; they get a guard
 _CHECKED_STEPS = frozenset(
@@ -259,20 +260,36 @@ class BatchProgram:
         if not self._is_of_use:
             return None
         try:
-            inputs = self._inputs_of(batch)
-        except UNFIT:
-            return None
-        try:
-            return self._program.run(inputs, narrow)
-        except (DataError, SchemaError):
+            inputs, places = self._inputs_of(batch)
+            return self._program.run(inputs, narrow, places)
+        except (*UNFIT, DataError, SchemaError):
             return None  # larger than a kernel may see at once, or of a type that none knows
 
-    def _inputs_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the inputs over a batch; decimals come narrow, or not."""
-        if self._places is not None:
-            return batch if self._are_first and batch.num_columns == len(self._places) else batch.select(self._places)
+    def mask(self, batch: pa.RecordBatch, places: list[int] | None = None) -> Mask | None:
+        """Return the rows for which the only output is true, None where Arrow must say.
+
+        places: of the columns of the schema in the batch, None: as they are.
+        """
+        if not self._is_of_use:
+            return None
+        try:
+            return self._program.mask(*self._inputs_of(batch, places))
+        except (*UNFIT, DataError, SchemaError):
+            return None
+
+    def _inputs_of(
+        self, batch: pa.RecordBatch, places: list[int] | None = None
+    ) -> tuple[pa.RecordBatch, list[int] | None]:
+        """Return a batch with the inputs, and their places in it, None: in order; decimals come narrow, or not."""
+        own = self._places
+        if own is not None:
+            if places is None:
+                return batch, None if self._are_first and batch.num_columns == len(own) else own
+            return batch, [places[place] for place in own]
+        if places is not None:
+            batch = batch.select(places)
         columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
-        return pa.RecordBatch.from_arrays(columns, names=self._names)
+        return pa.RecordBatch.from_arrays(columns, names=self._names), None
 
     @cached_property
     def narrow_columns(self) -> frozenset[int]:

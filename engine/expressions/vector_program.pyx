@@ -6,7 +6,9 @@
 
     program = VectorProgram(kinds, inputs, constants, steps, outputs)          (made by program_builder.py)
     program.run(batch)      columns of the outputs; None: the program cannot say, ask Arrow
-    program.run(batch, narrow)      decimals of these outputs in 64 bits, where all of them fit (``narrow_decimals``)
+    program.run(batch, narrow, places)      of columns at these places; decimals of these outputs in 64 bits, where all
+                                            of them fit (``narrow_decimals``)
+    program.mask(batch, places)             the rows for which the only output is true; None as above
 
 A *register* holds a vector: its values of one kind (block_vectors.pxd) and the bits of rows that are not null. A *step*
 computes one register from others: (operation, target, left, right, third, guard). Registers are written once in a
@@ -89,6 +91,7 @@ from engine.expressions.vector_steps cimport (
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_INT64, ArrowBatch, TypeNode, types_of_schema
 from engine.records.batch_builder cimport BatchBuilder, padded
 from engine.records.byte_kernels cimport count_ones
+from engine.records.row_mask cimport Mask
 
 from engine.records.narrow_decimals import narrow_type
 
@@ -305,16 +308,45 @@ cdef class VectorProgram:
                 workspace.registers[register].is_constant = True
         return workspace
 
-    def run(self, batch not None, narrow=()):
-        """Return the outputs over a batch of the inputs' columns, or None where a row has no result here.
-
-        Args: narrow: outputs of decimals that may be of 64 bits.
-        """
-        cdef ArrowBatch opened = ArrowBatch.open(batch)
-        cdef Workspace workspace = self._workspace()
-        cdef int32_t status = RUN_NOT_NARROW
+    cdef ArrowBatch _opened(self, object batch, list places):
+        """The inputs' columns of a batch."""
+        cdef ArrowBatch opened = ArrowBatch.open(batch) if places is None else ArrowBatch.open_columns(batch, places)
         if opened.column_count != self._input_count:
             raise ValueError(f"a program over {self._input_count} columns is given {opened.column_count}")
+        return opened
+
+    def mask(self, batch not None, list places=None):
+        """Return the Mask of rows for which the only output, a bool, is true; None where a row has no result here."""
+        cdef ArrowBatch opened = self._opened(batch, places)
+        cdef Workspace workspace = self._workspace()
+        cdef Mask found = Mask.unset(opened.row_count)
+        cdef Mask valid = Mask.unset(opened.row_count)
+        cdef StoredColumn column = self._outputs[0]
+        cdef int32_t status
+        if self._output_count != 1 or column.kind != KIND_BOOL:
+            raise TypeError("a mask is the only output of a program, a bool")
+        column.values, column.validity = <uint8_t*>found.words, <uint8_t*>valid.words
+        with nogil:
+            status = self._run(opened, workspace, &column)
+        keep_spare(self._number, workspace)
+        if status != RUN_DONE:
+            return None
+        if column.null_count:
+            valid.count()
+            return found.both(valid)
+        found.count()
+        return found
+
+    def run(self, batch not None, narrow=(), list places=None):
+        """Return the outputs over a batch of the inputs' columns, or None where a row has no result here.
+
+        Args:
+            narrow: outputs of decimals that may be of 64 bits.
+            places: of the columns in the batch; None: they are its columns.
+        """
+        cdef ArrowBatch opened = self._opened(batch, places)
+        cdef Workspace workspace = self._workspace()
+        cdef int32_t status = RUN_NOT_NARROW
         while status == RUN_NOT_NARROW:
             columns = self._run_once(opened, workspace, narrow, &status)
         keep_spare(self._number, workspace)

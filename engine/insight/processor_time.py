@@ -15,15 +15,17 @@ Held by: tests/profile/test_processor_time.py
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 #: bits of a clock's number: of one thread, in nanoseconds (MAKE_THREAD_CPUCLOCK of Linux)
 _THREAD_CLOCK: Final = 0b110
+#: more than three numbers of 64 bits have
+_TIMES_BYTES: Final = 64
 #: nanoseconds within which it is not asked how long a thread was ready to run
 _SHORT_NS: Final = 20_000_000
 
@@ -87,6 +89,12 @@ class ProcessorTime:
 
 def _waited_ns(number: int) -> int:
     try:
-        return int(Path(f"/proc/self/task/{number}/schedstat").read_bytes().split()[1])
+        times = os.open(f"/proc/self/task/{number}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        return int(os.read(times, _TIMES_BYTES).split()[1])
     except (OSError, ValueError, IndexError):
         return 0
+    finally:
+        os.close(times)

@@ -49,6 +49,7 @@ from types import ModuleType, TracebackType
 from typing import Any, Final
 
 from engine.clock import Clock, SystemClock
+from engine.memory.blocks import keep_spare_blocks
 
 #: growth of the blocks of memory since the last collection that calls for the next one, as a factor
 GROWTH: Final = 1.5
@@ -277,6 +278,8 @@ class _Short:
 
     lock: Final = threading.Lock()
     count = 0  # guarded by: lock
+    #: bytes of spare blocks that are kept otherwise
+    spare_bytes = 0  # guarded by: lock
 
 
 def choose_arrow_pool() -> None:
@@ -292,7 +295,7 @@ def choose_arrow_pool() -> None:
 
 @contextlib.contextmanager
 def decay_at_once() -> Iterator[None]:
-    """Return Arrow's unused memory to the system at once, while this lasts, and the holes of the heap after it.
+    """Return unused memory of Arrow and of batches to the system at once, while this lasts; holes of the heap after it.
 
     For steps that are short of memory.
     The allocator looks at the time when it is asked for memory, and each of its arenas is asked by some of the threads
@@ -302,6 +305,7 @@ def decay_at_once() -> Iterator[None]:
         _Short.count += 1
         if _Short.count == 1:
             _set_decay(0)
+            _Short.spare_bytes = keep_spare_blocks(0)
     try:
         yield
     finally:
@@ -310,6 +314,7 @@ def decay_at_once() -> Iterator[None]:
             _Short.count -= 1
             if _Short.count == 0:
                 _set_decay(DECAY_MS)
+                keep_spare_blocks(_Short.spare_bytes)
 
 
 def _set_decay(decay_ms: int) -> None:

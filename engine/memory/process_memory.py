@@ -40,6 +40,8 @@ Source: Flink's TaskExecutorProcessUtils; arrow and workers take the place of he
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
 from engine.config.config_option import ConfigOption
@@ -67,6 +69,9 @@ _MANAGED_MIN_BYTES = OPERATOR_PAGES_MIN * PAGE_SIZE_MIN_BYTES
 #: budget of Arrow where that of pages was set to less
 _ARROW_BYTES = 48 << 20
 _ARROW_SLOT_BYTES = 16 << 20
+#: spare blocks of batches for each processor; they are at most a part of what Arrow may have
+_SPARE_BLOCK_BYTES = 16 << 20
+_SPARE_BLOCK_SHARE = 8
 
 
 class ProcessMemory(msgspec.Struct, frozen=True):
@@ -86,6 +91,11 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     network_segments: int
     #: origin of ``managed_bytes``: its key and value
     managed_source: str
+
+    @property
+    def spare_block_bytes(self) -> int:
+        """The blocks of batches that are kept for the next ones, in bytes; they are a part of what Arrow may have."""
+        return min(_SPARE_BLOCK_BYTES * len(os.sched_getaffinity(0)), self.arrow_bytes // _SPARE_BLOCK_SHARE)
 
     def of_job(self, *, has_functions: bool) -> ProcessMemory:
         """Return the parts while such a job runs alone."""

@@ -2,10 +2,11 @@
 
     peak = ArrowPeak() ─► peak.look()* ─► peak.bytes ─► peak.close()
 
-The allocator knows the most it ever held; where that has risen since the task began, it is the answer. A peak below an
-earlier one is seen only by ``look``, which is called for each batch of a source or sink and whenever counters are read,
-so it may be a little less than the truth. What was there when no task ran (a script's own tables) is left out, as much
-of it as stays. Arrow has one allocator, so tasks that run at the same time see each other's memory.
+Blocks of batches (``memory.blocks``) count as Arrow's. Each allocator knows the most it ever held; where that has risen
+since the task began, it is the answer. A peak below an earlier one is seen only by ``look``, which is called for each
+batch of a source or sink and whenever counters are read, so it may be a little less than the truth. What was there when
+no task ran (a script's own tables) is left out, as much of it as stays. A process has one allocator of each kind, so
+tasks that run at the same time see each other's memory.
 
 Thread: look, bytes: any; the rest by the task's.
 """
@@ -17,6 +18,8 @@ import weakref
 from typing import Final
 
 import pyarrow as pa
+
+from engine.memory.blocks import block_bytes, block_bytes_peak
 
 _lock: Final = threading.Lock()
 
@@ -34,9 +37,9 @@ class ArrowPeak:
 
     def __init__(self) -> None:
         self._pool = pa.default_memory_pool()
-        held = self._pool.bytes_allocated()
+        held = self._held_bytes()
         self._peak_bytes = 0
-        self._record_bytes = self._pool.max_memory() or 0
+        self._records = self._most()
         self._is_closed = False
         with _lock:
             if not _Tasks.at_work:
@@ -44,10 +47,18 @@ class ArrowPeak:
             _Tasks.at_work.add(self)
             self._idle_bytes = min(_Tasks.idle_bytes, held)
 
+    def _held_bytes(self) -> int:
+        """Return the bytes of Arrow's buffers and of batches' blocks."""
+        return int(self._pool.bytes_allocated()) + block_bytes()
+
+    def _most(self) -> tuple[int, int]:
+        """Return the highest value of each of the two since the process began."""
+        return self._pool.max_memory() or 0, block_bytes_peak()
+
     def look(self) -> None:
         """See what Arrow holds now."""
         if not self._is_closed:
-            held = self._pool.bytes_allocated()
+            held = self._held_bytes()
             self._idle_bytes = min(self._idle_bytes, held)
             self._peak_bytes = max(self._peak_bytes, held - self._idle_bytes)
 
@@ -56,9 +67,9 @@ class ArrowPeak:
         """Most that was held so far."""
         if not self._is_closed:
             self.look()
-            record = self._pool.max_memory() or 0
-            if record > self._record_bytes:
-                self._peak_bytes = max(self._peak_bytes, record - self._idle_bytes)
+            for most, before in zip(self._most(), self._records, strict=True):
+                if most > before:
+                    self._peak_bytes = max(self._peak_bytes, most - self._idle_bytes)
         return int(self._peak_bytes)
 
     def close(self) -> None:

@@ -139,7 +139,7 @@ class Filter(ChainedOperator):
         return lambda batch: self._ahead.make(batch, self._kept, behind)
 
     def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return kept_rows(batch, self._predicate(batch))
+        return kept_rows(batch, self._predicate.mask(batch))
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Keep the rows whose predicate is true; null counts as false."""

@@ -24,6 +24,7 @@ import pyarrow as pa
 from engine.parquet.column_passes import regular_batches
 from engine.parquet.group_reader import GroupReader
 from engine.records.kept_rows import kept_rows
+from engine.records.row_mask import Mask
 from engine.records.side_by_side import SideBySide
 
 
@@ -34,17 +35,17 @@ class Beside(NamedTuple):
     sides: SideBySide
     batch: pa.RecordBatch
     #: the rows of the batch that are meant; None: all
-    mask: pa.BooleanArray | None
+    mask: pa.BooleanArray | Mask | None
 
 
 class ColumnStream(Protocol):
     """Some columns of a row group, from its first row to its last."""
 
-    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+    def read(self, mask: pa.BooleanArray | Mask | None = None) -> pa.RecordBatch | None:
         """Return the next rows that are kept; None: all were read."""
         ...
 
-    def read_beside(self, mask: pa.BooleanArray | None, beside: Beside) -> pa.RecordBatch | None:
+    def read_beside(self, mask: pa.BooleanArray | Mask | None, beside: Beside) -> pa.RecordBatch | None:
         """Return the next rows that are kept, and beside them those of other columns; None: all were read."""
         batch = self.read(mask)
         if batch is None:
@@ -71,12 +72,12 @@ class DecodedColumns(ColumnStream):
         self._row_count = row_count
         self._rows = rows
 
-    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+    def read(self, mask: pa.BooleanArray | Mask | None = None) -> pa.RecordBatch | None:
         """Return the next rows that are kept; None: all were read."""
         rows = min(self._rows, self._row_count - self._reader.rows_read)
         return self._reader.read(rows, mask) if rows else None
 
-    def read_beside(self, mask: pa.BooleanArray | None, beside: Beside) -> pa.RecordBatch | None:
+    def read_beside(self, mask: pa.BooleanArray | Mask | None, beside: Beside) -> pa.RecordBatch | None:
         """Return the next rows that are kept, and beside them those of other columns: one batch, made at once."""
         rows = min(self._rows, self._row_count - self._reader.rows_read)
         return self._reader.read_beside(rows, mask, *beside) if rows else None
@@ -92,7 +93,7 @@ class ArrowColumns(ColumnStream):
     def __init__(self, batches: Iterable[pa.RecordBatch], rows: int) -> None:
         self._batches = regular_batches(batches, rows)
 
-    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+    def read(self, mask: pa.BooleanArray | Mask | None = None) -> pa.RecordBatch | None:
         """Return the next rows that are kept; None: all were read."""
         batch = next(self._batches, None)
         return batch if batch is None or mask is None else kept_rows(batch, mask)
@@ -109,7 +110,7 @@ class JoinedStreams(ColumnStream):
         self._streams = streams
         self._columns = SideBySide(names)
 
-    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+    def read(self, mask: pa.BooleanArray | Mask | None = None) -> pa.RecordBatch | None:
         """Return the next rows that are kept; None: all were read."""
         parts = [stream.read(mask) for stream in self._streams]
         batches = [part for part in parts if part is not None]
@@ -132,7 +133,7 @@ class ConvertedColumns(ColumnStream):
         self._stream = stream
         self._convert = convert
 
-    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+    def read(self, mask: pa.BooleanArray | Mask | None = None) -> pa.RecordBatch | None:
         """Return the next rows that are kept; None: all were read."""
         batch = self._stream.read(mask)
         return None if batch is None else self._convert(batch)

@@ -137,7 +137,7 @@ class FileScan:
         for group in self._groups.to_look_at(self._filter.columns):
             for batch in self._key_batches(group, self._filter.columns):
                 mask, keys = self._filter.mask(batch), batch.column(first.test.column)
-                first.add((self.path, group), keys if mask is None else pc.filter(keys, mask))
+                first.add((self.path, group), keys if mask is None else pc.filter(keys, mask.array()))
                 del batch, keys, mask
                 yield pa.RecordBatch.from_pylist([], schema=self.output_schema)
 
@@ -352,7 +352,7 @@ class FileScan:
                 yield batch
             else:
                 mask = self._filter.mask(batch)
-                if mask is None or mask.true_count:
+                if mask is None or mask.kept:
                     yield kept(batch, mask, self._request.spec.columns)
             del batch
 

@@ -5,6 +5,7 @@ import pyarrow as pa
 from engine.parquet.fetched_bytes import FetchedBytes
 from engine.parquet.footers import GroupPlan
 from engine.parquet.group_reader import GroupReader
+from engine.records.row_mask import Mask
 from engine.records.side_by_side import SideBySide
 
 class GroupLook:
@@ -16,7 +17,7 @@ class GroupLook:
         self,
         reader: GroupReader,
         others: GroupReader | None,
-        mask: Callable[[pa.RecordBatch], pa.BooleanArray | None] | None,
+        mask: Callable[[pa.RecordBatch], pa.BooleanArray | Mask | None] | None,
         sides: SideBySide,
         columns: list[str],
     ) -> None: ...

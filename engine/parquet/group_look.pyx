@@ -23,10 +23,9 @@ from libc.stdint cimport int64_t
 
 import pyarrow as pa
 
-from engine.records.plain_scalars import scalar_of
-
 from engine.parquet.group_reader cimport GroupChunks, GroupReader
-from engine.records.kept_rows cimport Mask, kept_batch
+from engine.records.kept_rows cimport kept_batch, kept_of
+from engine.records.row_mask cimport Mask, joined_masks, mask_from
 from engine.records.side_by_side cimport SideBySide
 
 
@@ -37,7 +36,7 @@ cdef class GroupLook:
     Args:
         reader: of the columns that are looked at, all of them where nothing is filtered.
         others: of the others; None: there are none.
-        mask: function from a batch to its mask, where None keeps all; None: nothing is filtered.
+        mask: function from a batch to its Mask or flags, where None keeps all; None: nothing is filtered.
         sides: puts columns of both in order.
         columns: those that come out.
     """
@@ -45,7 +44,8 @@ cdef class GroupLook:
     cdef GroupReader _reader, _others
     cdef object _mask
     cdef SideBySide _sides
-    cdef list _columns              # of the reader's, those that come out; None: they are all, in order
+    cdef list _places               # of the reader's columns, those that come out; None: they are all, in order
+    cdef object _schema             # of these
     cdef readonly double width, width_of_others
     cdef readonly int64_t groups_read, rows_read
 
@@ -54,7 +54,8 @@ cdef class GroupLook:
         self._mask, self._sides = mask, sides
         names = reader._schema.names
         own = columns if others is None else [name for name in names if name in columns]
-        self._columns = None if names == own else own
+        self._places = None if names == own else [names.index(name) for name in own]
+        self._schema = pa.schema([reader._schema.field(name) for name in own])
 
     def read(self, source not None, list plans not None, int64_t rows_together, int64_t kept_max):
         """Return the wanted rows of row groups, from the first on; None: there are none. Raises as GroupReader does.
@@ -67,40 +68,42 @@ cdef class GroupLook:
         cdef list kept = []         # the wanted rows of what was looked at, but for the last of it
         cdef list masks = []
         cdef int64_t kept_rows = 0
-        cdef Mask words
+        cdef Mask mask
         self.groups_read = self.rows_read = 0
         self.width_of_others = 0
         while True:
             batch = self._looked_at(source, plans, rows_together)
-            mask = None if self._mask is None else self._mask(batch)
-            words = Mask(pa.repeat(scalar_of(True), batch.num_rows) if mask is None else mask)
-            if words.rows != batch.num_rows:
-                raise pa.ArrowInvalid(f"a mask of {words.rows} rows for {batch.num_rows}")
-            kept_rows += words.kept
-            chosen = batch if self._columns is None else batch.select(self._columns)
-            if self._mask is None or self.groups_read == len(plans) or kept_rows + words.kept > kept_max:
+            said = None if self._mask is None else self._mask(batch)
+            mask = Mask.whole(batch.num_rows) if said is None else mask_from(said)
+            if mask.rows != batch.num_rows:
+                raise pa.ArrowInvalid(f"a mask of {mask.rows} rows for {batch.num_rows}")
+            kept_rows += mask.kept
+            masks.append(mask)
+            if self._mask is None or self.groups_read == len(plans) or kept_rows + mask.kept > kept_max:
                 break
-            if words.kept:
-                kept.append(kept_batch(words, chosen))
-            masks.append(words.array())
-            batch = chosen = mask = None    # the next ones are decoded where these were
+            if mask.kept:
+                kept.append(self._kept(mask, batch))
+            batch = None    # the next one is decoded where this one was
         if kept_rows == 0:
             return None
-        if self._others is None or masks:
-            kept.append(kept_batch(words, chosen))
-            chosen = kept[0] if len(kept) == 1 else joined(kept, kept_rows)
-        return chosen if self._others is None else self._beside(source, plans, chosen, words, masks)
+        if self._others is None or len(masks) > 1:
+            kept.append(self._kept(mask, batch))
+            batch = kept[0] if len(kept) == 1 else joined(kept, kept_rows)
+        return batch if self._others is None else self._beside(source, plans, batch, masks)
 
-    cdef object _beside(self, object source, list plans, object chosen, Mask words, list masks):
+    cdef object _kept(self, Mask mask, object batch):
+        return kept_batch(mask, batch) if self._places is None else kept_of(mask, batch, self._places, self._schema)
+
+    cdef object _beside(self, object source, list plans, object batch, list masks):
         """The rows of the other columns beside those of the ones that were looked at.
 
-        words: the mask of the last ones; masks: of those before, none of whose other rows are in chosen.
+        masks: of all rows that were looked at; if there is one, batch has all of its rows, otherwise the kept ones.
         """
         cdef list groups = [(others, pages.row_count) for pages, _, others in plans[:self.groups_read]]
-        cdef Mask of_all = Mask(pa.concat_arrays([*masks, words.array()])) if masks else words
-        self._sides.settle([chosen.schema, self._others._schema])
+        cdef Mask of_all = masks[0] if len(masks) == 1 else joined_masks(masks)
+        self._sides.settle([batch.schema, self._others._schema])
         self._others.begin(source, chunks_of(groups))
-        found = self._others.beside(self.rows_read, of_all, self._sides, chosen, None if masks else words)
+        found = self._others.beside(self.rows_read, of_all, self._sides, batch, of_all if len(masks) == 1 else None)
         self.width_of_others = self._others.width()
         return found
 

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from engine.parquet.chunk_pages cimport Chunk, Scratch
 from engine.parquet.merged_texts cimport MergedTexts
 from engine.records.batch_builder cimport BatchBuilder
-from engine.records.kept_rows cimport Mask
+from engine.records.row_mask cimport Mask
 from engine.records.side_by_side cimport SideBySide
 
 

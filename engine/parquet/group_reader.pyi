@@ -3,6 +3,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from engine.parquet.fetched_bytes import FetchedBytes
+from engine.records.row_mask import Mask
 from engine.records.side_by_side import SideBySide
 
 class StoredChunk(NamedTuple):
@@ -30,12 +31,12 @@ class GroupReader:
     def __new__(cls, schema: pa.Schema, window_bytes: int) -> GroupReader: ...
     def begin(self, source: int | FetchedBytes, chunks: GroupChunks) -> None: ...
     def skip(self, rows: int) -> None: ...
-    def read(self, rows: int, mask: pa.BooleanArray | None = None) -> pa.RecordBatch: ...
+    def read(self, rows: int, mask: pa.BooleanArray | Mask | None = None) -> pa.RecordBatch: ...
     def read_beside(
         self,
         rows: int,
-        mask: pa.BooleanArray | None,
+        mask: pa.BooleanArray | Mask | None,
         sides: SideBySide,
         batch: pa.RecordBatch,
-        kept: pa.BooleanArray | None = None,
+        kept: pa.BooleanArray | Mask | None = None,
     ) -> pa.RecordBatch: ...

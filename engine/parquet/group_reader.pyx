@@ -58,7 +58,9 @@ from engine.parquet.merged_texts cimport MergedTexts, begin_texts, free_texts, m
 from engine.parquet.page_kernels cimport PAGE_SLACK
 from engine.parquet.page_rooms cimport give_back
 from engine.records.batch_builder cimport BatchBuilder, padded
-from engine.records.kept_rows cimport Mask, keep_into
+from engine.records.kept_rows cimport keep_into
+from engine.records.opened_batch cimport OpenedBatch, opened_batch
+from engine.records.row_mask cimport Mask, mask_from
 from engine.records.side_by_side cimport SideBySide
 
 #: a batch keeps no room for texts beyond this, and a window no more
@@ -214,7 +216,7 @@ cdef class GroupReader:
 
     def read(self, int64_t rows, mask=None):
         """Return the rows that are kept of the next ones, at most 2**31 - 1 of them, as a batch of the schema."""
-        cdef Mask words = Mask(mask) if mask is not None else None
+        cdef Mask words = mask_from(mask) if mask is not None else None
         cdef BatchBuilder builder = BatchBuilder.begin(self._schema, rows if words is None else words.kept)
         self._read_into(builder, list(range(self._column_count)), rows, words)
         return builder.build()
@@ -225,8 +227,8 @@ cdef class GroupReader:
         Args: kept: the mask of the batch's rows that are meant, which are as many; None: all.
         """
         sides.settle([batch.schema, self._schema])
-        return self.beside(rows, Mask(mask) if mask is not None else None, sides, batch,
-                           Mask(kept) if kept is not None else None)
+        return self.beside(rows, mask_from(mask) if mask is not None else None, sides, batch,
+                           mask_from(kept) if kept is not None else None)
 
     cdef object beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch):
         cdef int64_t count = rows if words is None else words.kept
@@ -234,6 +236,7 @@ cdef class GroupReader:
         cdef bint is_kept = False
         cdef list of_side
         cdef list places
+        cdef OpenedBatch opened
         cdef BatchBuilder builder
         if (batch.num_rows if of_batch is None else of_batch.kept) != count or (
                 of_batch is not None and of_batch.rows != batch.num_rows):
@@ -246,7 +249,7 @@ cdef class GroupReader:
             place += 1
         builder = BatchBuilder.begin(sides.schema, count)
         if is_kept and (of_batch is None or of_batch.kept == of_batch.rows):
-            opened = batch.__arrow_c_array__()[1]
+            opened = opened_batch(batch)
             for column, target in enumerate(<list>places[0]):
                 if target >= 0:
                     builder.set_child(target, opened, column, 0)

@@ -34,9 +34,10 @@ from engine.parquet.column_streams import Beside, ColumnStream
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.adaptive_key_filter import FEW_ROWS_SHARE, AdaptiveKeyFilter, mask_of
 from engine.records.arrow_functions import pc
-from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
+from engine.records.kept_rows import kept_columns, kept_rows
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
+from engine.records.row_mask import Mask, flags_of_codes, narrowed_mask
 from engine.records.side_by_side import SideBySide
 from engine.records.top_keys import TopTest
 
@@ -82,8 +83,9 @@ class RowFilter:
         self._plain_columns = [name for name in self.columns if name in used]
         fields = pa.schema([schema.field(name) for name in self._plain_columns])
         self._plain = compile_predicate(conjunction(others), fields) if others else None
-        #: schema of batches that had these columns alone, all plain
-        self._plain_schema = pa.schema([])
+        #: schema of the last batch in which these columns were plain ones, theirs, and their places; None: in order
+        self._seen_schema = self._plain_schema = pa.schema([])
+        self._plain_places: list[int] | None = None
         #: columns that it takes as narrow decimals
         self.narrow_columns = frozenset() if self._plain is None else self._plain.narrow_columns
         can_raise = self._plain is not None and self._plain.can_raise
@@ -118,11 +120,11 @@ class RowFilter:
             share = ALL_ROWS if possible is None else share_of(possible, start, count)
             batch, mask = self._filtered(filtered, share)
             if not others:
-                if batch.num_rows if mask is None else mask.true_count:
+                if batch.num_rows if mask is None else mask.kept:
                     yield kept(batch, mask, columns)
                 del batch  # a wide one is not kept while the next is read
                 continue
-            if not batch.num_rows or (mask is not None and not mask.true_count):
+            if not batch.num_rows or (mask is not None and not mask.kept):
                 beside.skip(-(-count // rows))
                 continue
             wanted, given = _of_all_rows(share, mask), 0
@@ -130,10 +132,10 @@ class RowFilter:
                 yield beside.read(wanted, Beside(sides, batch, mask))
                 del batch  # a wide one is not kept while the next is read
                 continue
-            left = kept(batch, mask, own)
+            left, flags = kept(batch, mask, own), None if wanted is None else wanted.array()
             del batch
             for first in range(0, count, rows):
-                part = None if wanted is None else wanted.slice(first, rows)
+                part = None if flags is None else flags.slice(first, rows)
                 kept_count = min(rows, count - first) if part is None else part.true_count
                 if not kept_count:
                     beside.skip(1)
@@ -150,9 +152,7 @@ class RowFilter:
             sides = self._sides[tuple(columns)] = own, others, SideBySide(columns)
         return sides
 
-    def _filtered(
-        self, stream: ColumnStream, share: bool | pa.BooleanArray
-    ) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
+    def _filtered(self, stream: ColumnStream, share: bool | pa.BooleanArray) -> tuple[pa.RecordBatch, Mask | None]:
         """Return the columns of the filter of the next rows that are looked at, and which of these are kept."""
         if share is NO_ROWS:
             stream.skip()
@@ -162,7 +162,7 @@ class RowFilter:
             raise pa.ArrowInvalid("its columns end before its rows do")
         return batch, self.mask(batch)
 
-    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    def mask(self, batch: pa.RecordBatch) -> Mask | None:
         """Return the mask of a batch's rows, which has ``columns`` at least; None: all are kept."""
         if not self._tests:
             return self._predicate_mask(batch, None)
@@ -180,35 +180,37 @@ class RowFilter:
             self._tested.add(mask, left)
         return mask
 
-    def _predicate_mask(self, batch: pa.RecordBatch, mask: pa.BooleanArray | None) -> pa.BooleanArray | None:
+    def _predicate_mask(self, batch: pa.RecordBatch, mask: Mask | None) -> Mask | None:
         """Return the mask of rows that meet the predicate, within another mask; None: there is no predicate."""
         for part in self._by_code:
             found = part.mask(batch.column(part.column))
-            mask = found if mask is None else pc.and_kleene(mask, found)
+            mask = found if mask is None else mask.both(found)
         return mask if self._plain is None else self._narrowed(batch, self._plain, mask)
 
-    def _narrowed(
-        self, batch: pa.RecordBatch, plain: CompiledExpression, mask: pa.BooleanArray | None
-    ) -> pa.BooleanArray:
+    def _narrowed(self, batch: pa.RecordBatch, plain: CompiledExpression, mask: Mask | None) -> Mask:
         """Return the mask and what the part over plain columns says."""
         if mask is None:
-            return plain(self._plain_of(batch))
-        if plain.can_raise or mask.true_count > FEW_ROWS_SHARE * batch.num_rows:
-            return pc.and_kleene(mask, plain(self._plain_of(batch)))
-        if not mask.true_count:
+            return plain.mask(*self._plain_of(batch))
+        if plain.can_raise or mask.kept > FEW_ROWS_SHARE * batch.num_rows:
+            return mask.both(plain.mask(*self._plain_of(batch)))
+        if not mask.kept:
             return mask
-        few = kept(batch, mask, self._plain_columns)
-        return narrowed_mask(mask, plain(self._plain_of(few)))
+        columns, places = self._plain_of(batch)
+        if places is None:
+            return narrowed_mask(mask, plain.mask(kept_rows(columns, mask)))
+        return narrowed_mask(mask, plain.mask(kept_columns(columns, mask, places, self._plain_schema)))
 
-    def _plain_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns of a batch that the part over plain columns looks at."""
-        if batch.schema.equals(self._plain_schema):  # most batches are as the one before
-            return batch
-        columns = batch.select(self._plain_columns)
-        plain = plain_batch(columns)
-        if plain is columns:
-            self._plain_schema = columns.schema
-        return plain
+    def _plain_of(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int] | None]:
+        """Return a batch with the columns that the part over plain ones looks at, and their places; None: in order."""
+        if not batch.schema.equals(self._seen_schema):  # most batches are as the one before
+            columns = batch.select(self._plain_columns)
+            plain = plain_batch(columns)
+            if plain is not columns:
+                return plain, None
+            self._seen_schema, self._plain_schema = batch.schema, columns.schema
+            places = [batch.schema.get_field_index(name) for name in self._plain_columns]
+            self._plain_places = None if places == list(range(batch.num_columns)) else places
+        return batch, self._plain_places
 
 
 class _Beside:
@@ -242,9 +244,9 @@ class _Share:
     def __init__(self) -> None:
         self._asked = self._left = 0
 
-    def add(self, mask: pa.BooleanArray | None, rows: int) -> int:
+    def add(self, mask: Mask | None, rows: int) -> int:
         """Record the rows kept of so many, None: all, and return their number."""
-        left = rows if mask is None else int(mask.true_count)
+        left = rows if mask is None else mask.kept
         self._asked += rows
         self._left += left
         return left
@@ -254,14 +256,14 @@ class _Share:
         return self._left * other._asked < other._left * self._asked
 
 
-def _of_all_rows(share: bool | pa.BooleanArray, mask: pa.BooleanArray | None) -> pa.BooleanArray | None:
+def _of_all_rows(share: bool | pa.BooleanArray, mask: Mask | None) -> Mask | None:
     """Return a mask of the rows that were looked at as one of all rows of a batch."""
     if share is ALL_ROWS:
         return mask
-    return share if mask is None else narrowed_mask(share, mask)
+    return Mask(share) if mask is None else narrowed_mask(share, mask)
 
 
-def kept(batch: pa.RecordBatch, mask: pa.BooleanArray | None, columns: Sequence[str]) -> pa.RecordBatch:
+def kept(batch: pa.RecordBatch, mask: Mask | None, columns: Sequence[str]) -> pa.RecordBatch:
     """Return the rows of some columns that a mask leaves."""
     chosen = batch if batch.schema.names == columns else batch.select(list(columns))
     return chosen if mask is None else kept_rows(chosen, mask)
@@ -274,27 +276,27 @@ class _CodePart:
         self.column = column
         self._part = part
         self._dictionary: pa.Array | None = None
-        #: result for each text, and for null
-        self._said: pa.BooleanArray | None = None
+        #: result for each text
+        self._said: Mask | None = None
+        self._says_of_null: bool | None = None
 
-    def mask(self, array: pa.Array) -> pa.BooleanArray:
+    def mask(self, array: pa.Array) -> Mask:
         """Return the part's result for each row, from that for each text and for null."""
         if not pa.types.is_dictionary(array.type):
             return self._of(array)
         dictionary = array.dictionary
+        if self._says_of_null is None:
+            self._says_of_null = bool(self._of(pa.nulls(1, dictionary.type)).kept)
         if self._said is None or not dictionary.equals(self._dictionary):
-            self._said = self._of(pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)]))
-            self._dictionary = dictionary
-        said = self._said
-        flags = flags_of_codes(said, array.indices)
+            self._said, self._dictionary = self._of(dictionary), dictionary
+        flags = flags_of_codes(self._said, array.indices, self._says_of_null)
         if flags is not None:
             return flags
-        of_rows = pc.take(said, array.indices)
-        keeps_null = array.null_count and said[len(said) - 1].as_py()
-        return pc.fill_null(of_rows, _TRUE) if keeps_null else of_rows
+        of_rows = pc.take(self._said.array(), array.indices)
+        return Mask(pc.fill_null(of_rows, _TRUE) if array.null_count and self._says_of_null else of_rows)
 
-    def _of(self, texts: pa.Array) -> pa.BooleanArray:
-        return self._part(pa.RecordBatch.from_arrays([texts], names=[self.column]))
+    def _of(self, texts: pa.Array) -> Mask:
+        return self._part.mask(pa.RecordBatch.from_arrays([texts], names=[self.column]))
 
 
 def _over_code(part: Expression, schema: pa.Schema, coded: Collection[str]) -> _CodePart | None:

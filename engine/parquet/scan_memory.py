@@ -230,8 +230,7 @@ class ScanMemory:
         self._resize(0)
 
     def close(self) -> None:
-        """End the reservation, and give back all that is not used; idempotent."""
+        """End the reservation, and give back large blocks; idempotent."""
         self._reserved.close()
-        if self._held_bytes:
-            self._held_bytes = 0
-            pa.default_memory_pool().release_unused()
+        self.end_split()
+        self._held_bytes = 0

@@ -11,7 +11,9 @@
     row_columns     columns of rows, set in a batch that a batch_builder makes without pyarrow's functions
     text_gather     texts of a small dictionary by their numbers; text_take: texts of a column by their rows;
                     column_take: columns of fixed width by their rows
-    kept_rows       rows that a mask keeps, masks of codes; kept_kernels: their loops
+    opened_batch    where the columns of a batch lie, without an export of Arrow's where it was made here
+    row_mask        rows that are meant, as words of bits; of codes what is said of them
+    kept_rows       rows that a mask keeps; kept_kernels: their loops
     utf8            strings within nested values are text
     row_batch       encoded rows, the interface between sorts and joins
     row_pages       rows in pages, the interface between partitions and joins

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
-from engine.records.kept_rows import kept_rows, narrowed_mask
-from engine.records.plain_scalars import scalar_of
+from engine.records.kept_rows import kept_rows
+from engine.records.row_mask import Mask, flags_of_codes, narrowed_mask
 
 if TYPE_CHECKING:
     from engine.records.key_filter import KeyFilter
@@ -31,15 +31,13 @@ KEPT_SHARE_MAX: Final = 0.7
 #: share of a batch's rows up to which they are copied, to be looked up alone
 FEW_ROWS_SHARE: Final = 0.25
 
-_FALSE = scalar_of(False)
-
 
 def mask_of(
-    tests: Sequence[AdaptiveKeyFilter | TopTest], batch: pa.RecordBatch, mask: pa.BooleanArray | None = None
-) -> pa.BooleanArray | None:
+    tests: Sequence[AdaptiveKeyFilter | TopTest], batch: pa.RecordBatch, mask: Mask | None = None
+) -> Mask | None:
     """Return the mask of rows that pass all tests, among those of a mask, or among all; None: all of them."""
     for test in tests:
-        if test.is_on and (mask is None or mask.true_count):
+        if test.is_on and (mask is None or mask.kept):
             mask = test.mask(batch.column(test.column), mask)
     return mask
 
@@ -55,17 +53,17 @@ class AdaptiveKeyFilter:
         self._trial_rows = 0
         self._trial_dropped = 0
 
-    def mask(self, array: pa.Array, mask: pa.BooleanArray | None = None) -> pa.BooleanArray:
+    def mask(self, array: pa.Array, mask: Mask | None = None) -> Mask:
         """Return the mask of rows that may have a partner, among those of a mask; the array: plain, or a dictionary."""
-        asked = len(array) if mask is None else mask.true_count
+        asked = len(array) if mask is None else mask.kept
         if mask is None:
             found = self._found(array)
         elif asked <= FEW_ROWS_SHARE * len(array):
             few = kept_rows(pa.RecordBatch.from_arrays([array], names=[self.column]), mask)
             found = narrowed_mask(mask, self._found(few.column(0)))
         else:
-            found = pc.and_(mask, self._found(array))
-        dropped = asked - found.true_count
+            found = mask.both(self._found(array))
+        dropped = asked - found.kept
         self.rows_dropped += dropped
         self._trial_rows += asked
         self._trial_dropped += dropped
@@ -74,12 +72,14 @@ class AdaptiveKeyFilter:
             self._trial_rows = self._trial_dropped = 0
         return found
 
-    def _found(self, array: pa.Array) -> pa.BooleanArray:
+    def _found(self, array: pa.Array) -> Mask:
         if not isinstance(array, pa.DictionaryArray):
             return self._plain(array)
-        of_rows = pc.take(self._plain(array.dictionary), array.indices)
-        return pc.fill_null(of_rows, _FALSE) if of_rows.null_count else of_rows
+        of_texts = self._plain(array.dictionary)
+        found = flags_of_codes(of_texts, array.indices, False)
+        return Mask(pc.take(of_texts.array(), array.indices)) if found is None else found
 
-    def _plain(self, array: pa.Array) -> pa.BooleanArray:
+    def _plain(self, array: pa.Array) -> Mask:
         wanted = self.filter.data_type
-        return self.filter.mask(array if array.type == wanted else pc.cast(array, wanted))
+        found: Mask = self.filter.mask(array if array.type == wanted else pc.cast(array, wanted))
+        return found

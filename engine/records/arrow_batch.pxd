@@ -5,6 +5,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from engine.records.opened_batch cimport OpenedBatch
+
 # What a kernel must know of a type. Several Arrow types share a kind: date32 is KIND_INT32, timestamp KIND_INT64.
 cdef enum Kind:
     KIND_NULL = 0
@@ -55,7 +57,7 @@ cdef class ArrowBatch:
     cdef readonly int32_t column_count
     cdef readonly object batch        # the pyarrow.RecordBatch (of plain types), kept alive
     cdef ColumnView* columns
-    cdef object _capsules
+    cdef OpenedBatch _opened          # what the columns lie in
     cdef void* _views                 # the block of memory that holds columns and their children
     cdef uint8_t** outside            # NULL, or for each column NULL or a flag for each row: the value is a reference
     cdef bint has_moved               # wide values have been looked for
@@ -63,6 +65,9 @@ cdef class ArrowBatch:
 
     @staticmethod
     cdef ArrowBatch open(object batch)
+    # The same of some columns of a batch, by their numbers; nothing can refer to them as columns of a batch.
+    @staticmethod
+    cdef ArrowBatch open_columns(object batch, list places)
     # Note that a column's view has references (outside_values), and keep alive what it lies in.
     cdef int keep_outside(self, int32_t column, uint8_t* flags, object owners) except -1
 

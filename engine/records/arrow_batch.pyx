@@ -28,6 +28,7 @@ from weakref import ref
 from engine.errors import DataError, SchemaError
 from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.byte_kernels cimport count_ones, load64
+from engine.records.opened_batch cimport OpenedBatch, opened_batch
 from engine.records.plain_types import plain_batch
 
 #: limit of bytes of one batch: every row made of it then fits the row format
@@ -354,14 +355,10 @@ cdef tuple _sizes(object batch):
 
 
 cdef tuple _measured(object batch):
-    cdef ArrowSchema* schema
-    cdef ArrowArray* array
+    cdef OpenedBatch opened = opened_batch(batch)
     cdef int64_t size, unused = 0
-    schema_capsule, array_capsule = batch.__arrow_c_array__()
-    schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
-    array = <ArrowArray*>PyCapsule_GetPointer(array_capsule, b"arrow_array")
-    if _has_size(schema):
-        size, unused = _batch_size(schema, array), _unused_size(schema, array)
+    if _has_size(opened.schema):
+        size, unused = _batch_size(opened.schema, opened.array), _unused_size(opened.schema, opened.array)
     else:
         size = batch.nbytes
     return ref(batch), size, size - unused
@@ -409,7 +406,7 @@ cdef class ArrowBatch:
             self.outside = <uint8_t**>calloc(<size_t>self.column_count, sizeof(uint8_t*))
             if self.outside == NULL:
                 raise MemoryError
-            self._moved = []
+            self._moved = self._moved or []
         self._moved.append(owners)
         self.outside[column] = flags
         return 0
@@ -422,41 +419,65 @@ cdef class ArrowBatch:
             SchemaError: a column has a type that rows cannot hold.
             DataError: the batch has 2 GiB or more.
         """
-        cdef ArrowSchema* schema
-        cdef ArrowArray* array
-        cdef int32_t state
-        cdef int64_t size
-        cdef ArrowBatch opened = ArrowBatch.__new__(ArrowBatch)
-        schema_capsule, array_capsule = batch.__arrow_c_array__()
-        schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
-        state = _check_schema(schema)
+        cdef OpenedBatch source = opened_batch(batch)
+        cdef int32_t state = _check_schema(source.schema)
+        cdef ArrowBatch opened
         if state == NOT_PLAIN:
             batch = plain_batch(batch)
-            schema_capsule, array_capsule = batch.__arrow_c_array__()
-            schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
-            state = _check_schema(schema)
+            source = opened_batch(batch)
+            state = _check_schema(source.schema)
         if state < 0:
-            raise _unsupported(batch.schema, schema)
-        array = <ArrowArray*>PyCapsule_GetPointer(array_capsule, b"arrow_array")
-        size = _batch_size(schema, array)
-        if size > BATCH_BYTES_MAX:
-            raise DataError(
-                f"a batch of {array.length} rows has {size} bytes, more than the {BATCH_BYTES_MAX} that can "
-                "be made into rows at one time; cut it into smaller batches"
-            )
-        opened.batch = batch
-        opened._capsules = (schema_capsule, array_capsule)
-        opened.row_count = array.length
-        opened.column_count = <int32_t>array.n_children
-        opened._views = calloc(<size_t>_node_count(schema) + 1, sizeof(ColumnView))
-        if opened._views == NULL:
-            raise MemoryError
-        opened.columns = <ColumnView*>opened._views
-        _fill_views(schema, array, opened.columns)
-        if array.length * array.n_children <= BRIEF_VALUES:
-            _settle_columns(opened.columns, array)
-        else:
-            with nogil:
-                _settle_columns(opened.columns, array)
+            raise _unsupported(batch.schema, source.schema)
+        opened = batch_of(batch, source.schema, source.array)
+        opened._opened = source
         return opened
 
+    @staticmethod
+    cdef ArrowBatch open_columns(object batch, list places):
+        cdef OpenedBatch source = opened_batch(batch)
+        cdef ArrowSchema schema = source.schema[0]
+        cdef ArrowArray array = source.array[0]
+        cdef ArrowBatch opened
+        cdef Py_ssize_t index
+        cdef Py_ssize_t width = len(places)
+        cdef void** chosen = <void**>calloc(<size_t>(2 * width + 1), sizeof(void*))
+        if chosen == NULL:
+            raise MemoryError
+        try:
+            for index in range(width):
+                chosen[index] = source.schema.children[<Py_ssize_t>places[index]]
+                chosen[width + index] = source.array.children[<Py_ssize_t>places[index]]
+            schema.children, schema.n_children = <ArrowSchema**>chosen, width
+            array.children, array.n_children = <ArrowArray**>(chosen + width), width
+            if _check_schema(&schema) < 0:
+                return ArrowBatch.open(batch.select(places))
+            opened = batch_of(batch, &schema, &array)
+        finally:
+            free(chosen)
+        opened._moved = [source]
+        return opened
+
+
+cdef ArrowBatch batch_of(object batch, const ArrowSchema* schema, const ArrowArray* array):
+    """The columns of a batch of plain types, whose structures the caller keeps."""
+    cdef int64_t size = _batch_size(schema, array)
+    cdef ArrowBatch opened = ArrowBatch.__new__(ArrowBatch)
+    if size > BATCH_BYTES_MAX:
+        raise DataError(
+            f"a batch of {array.length} rows has {size} bytes, more than the {BATCH_BYTES_MAX} that can "
+            "be made into rows at one time; cut it into smaller batches"
+        )
+    opened.batch = batch
+    opened.row_count = array.length
+    opened.column_count = <int32_t>array.n_children
+    opened._views = calloc(<size_t>_node_count(schema) + 1, sizeof(ColumnView))
+    if opened._views == NULL:
+        raise MemoryError
+    opened.columns = <ColumnView*>opened._views
+    _fill_views(schema, array, opened.columns)
+    if array.length * array.n_children <= BRIEF_VALUES:
+        _settle_columns(opened.columns, array)
+    else:
+        with nogil:
+            _settle_columns(opened.columns, array)
+    return opened

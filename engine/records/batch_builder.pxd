@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.arrow_c_data cimport ArrowArray
+from engine.records.opened_batch cimport OpenedBatch
 
 
 @cython.final
@@ -12,14 +13,14 @@ cdef class BatchBuilder:
     cdef object _schema
     cdef void* _block               # what the batch will own, until it does
     cdef ArrowArray* _columns
-    cdef list _kept                 # what the columns lie in
+    cdef list _kept                 # what the columns lie in beside its blocks
     cdef int32_t _column_count
     cdef int64_t _row_count
 
     # For batches of this schema and so many rows.
     @staticmethod
     cdef BatchBuilder begin(object schema, int64_t row_count)
-    # Memory of Arrow's pool, 64-byte aligned, as long as the batch lives.
+    # Memory of a block (memory.blocks), 64-byte aligned, as long as the batch lives.
     cdef uint8_t* allocate(self, int64_t size) except NULL
     # Set a column to values that lie in memory of allocate; validity NULL: no nulls. offsets: of variable values, else
     # NULL. values NULL and offsets NULL: a column of nulls without memory.
@@ -27,8 +28,8 @@ cdef class BatchBuilder:
                         uint8_t* values) except -1
     # Set a column to rows start.. of a column of a batch, by reference.
     cdef int set_column(self, int32_t column, ArrowBatch source, int32_t source_column, int64_t start) except -1
-    # The same from the capsule of a batch's array: columns of any type.
-    cdef int set_child(self, int32_t column, object source, int32_t source_column, int64_t start) except -1
+    # The same from a batch that is opened: columns of any type.
+    cdef int set_child(self, int32_t column, OpenedBatch source, int32_t source_column, int64_t start) except -1
     # Have a column that set_values has set be codes of a pyarrow.Array.
     cdef int set_dictionary(self, int32_t column, object values) except -1
     # Set a column to a pyarrow.Array of its type.

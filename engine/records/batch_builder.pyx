@@ -4,7 +4,7 @@
     values = builder.allocate(size)                              written by a kernel
     builder.set_values(column, null_count, validity, offsets, values)
     builder.set_column(column, source, source_column, start)     by reference, from an ArrowBatch
-    builder.set_child(column, source, source_column, start)      the same, from what a batch's __arrow_c_array__ gives
+    builder.set_child(column, source, source_column, start)      the same, from an OpenedBatch
     builder.set_dictionary(column, array)                        what codes stand for, which set_values has set
     builder.set_array(column, array)                             what others have made
     batch = builder.build()
@@ -22,15 +22,16 @@ Held by: tests/records/test_row_codec.py
 """
 
 cimport cython
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 import pyarrow as pa
 
+from engine.memory.blocks cimport give_block, next_of, take_block
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.arrow_c_data cimport ArrowArray
+from engine.records.opened_batch cimport OpenedBatch, note_batch
 
 cdef extern from "Python.h":
     int Py_IsInitialized() noexcept nogil
@@ -44,7 +45,9 @@ cdef object import_batch = pa.RecordBatch._import_from_c
 # In one block with its columns, their buffers and the pointers to them.
 cdef struct Block:
     ArrowArray batch
-    PyObject* kept              # list of what the columns lie in
+    ArrowArray opened           # the same, which the import leaves as it is
+    PyObject* kept              # list of what else the columns lie in; NULL: nothing
+    uint8_t* memory             # chain of blocks (memory.blocks) that they lie in
     const void* no_validity     # of the batch itself: NULL
     ArrowArray** children
 
@@ -71,6 +74,8 @@ cdef void _forget(PyObject* kept) noexcept with gil:
 cdef void _free_block(Block* block) noexcept nogil:
     cdef int64_t index
     cdef ArrowArray* column
+    cdef uint8_t* memory = block.memory
+    cdef uint8_t* following
     for index in range(block.batch.n_children):
         column = block.children[index]
         if column.release != NULL:
@@ -78,12 +83,25 @@ cdef void _free_block(Block* block) noexcept nogil:
     # What is dropped after the interpreter stays: the process ends.
     if block.kept != NULL and Py_IsInitialized():
         _forget(block.kept)
+    while memory != NULL:
+        following = next_of(memory)[0]
+        give_block(memory)
+        memory = following
     free(block)
 
 
 cdef void _release_batch(ArrowArray* array) noexcept nogil:
     array.release = NULL
     _free_block(<Block*>array.private_data)
+
+
+cdef bint any_values(const ArrowArray* batch) noexcept nogil:
+    """Whether some column has values in memory: Arrow keeps what a batch was imported from as long as such columns."""
+    cdef int64_t index
+    for index in range(batch.n_children):
+        if batch.children[index].n_buffers > 1 and batch.children[index].buffers[1] != NULL:
+            return True
+    return False
 
 
 @cython.final
@@ -125,9 +143,13 @@ cdef class BatchBuilder:
         return builder
 
     cdef uint8_t* allocate(self, int64_t size) except NULL:
-        buffer = pa.allocate_buffer(max(size, <int64_t>1))
-        self._kept.append(buffer)
-        return <uint8_t*><uintptr_t>buffer.address
+        cdef Block* block = <Block*>self._block
+        cdef uint8_t* memory = take_block(size)
+        if memory == NULL:
+            raise MemoryError(f"{size} bytes for the columns of a batch")
+        next_of(memory)[0] = block.memory
+        block.memory = memory
+        return memory
 
     cdef int set_values(self, int32_t column, int64_t null_count, uint8_t* validity, uint8_t* offsets,
                         uint8_t* values) except -1:
@@ -149,11 +171,11 @@ cdef class BatchBuilder:
 
     cdef int set_column(self, int32_t column, ArrowBatch source, int32_t source_column, int64_t start) except -1:
         # As it was opened: views may have been replaced since.
-        return self.set_child(column, source._capsules[1], source_column, start)
+        return self.set_child(column, source._opened, source_column, start)
 
-    cdef int set_child(self, int32_t column, object source, int32_t source_column, int64_t start) except -1:
+    cdef int set_child(self, int32_t column, OpenedBatch source, int32_t source_column, int64_t start) except -1:
         cdef ArrowArray* array = &self._columns[column]
-        cdef const ArrowArray* batch = <const ArrowArray*>PyCapsule_GetPointer(source, b"arrow_array")
+        cdef const ArrowArray* batch = source.array
         cdef const ArrowArray* taken = batch.children[source_column]
         if not self._kept or self._kept[len(self._kept) - 1] is not source:
             self._kept.append(source)
@@ -182,6 +204,11 @@ cdef class BatchBuilder:
     cdef object build(self):
         cdef Block* block = <Block*>self._block
         self._block = NULL          # the import releases it, whatever comes
-        block.kept = <PyObject*>self._kept
-        Py_INCREF(self._kept)
-        return import_batch(<uintptr_t>&block.batch, self._schema)
+        if self._kept:
+            block.kept = <PyObject*>self._kept
+            Py_INCREF(self._kept)
+        block.opened = block.batch
+        batch = import_batch(<uintptr_t>&block.batch, self._schema)
+        if self._row_count and any_values(&block.opened):
+            note_batch(batch, self._schema, &block.opened)
+        return batch

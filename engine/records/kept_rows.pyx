@@ -1,8 +1,7 @@
-"""Rows that a mask keeps, and masks of codes: what Arrow's ``filter`` and ``take`` do, in a tenth of their time.
+"""Rows that a mask keeps: what Arrow's ``filter`` does, in a tenth of its time.
 
     kept_rows(batch, mask) -> batch             rows where the mask is true, null is not; the batch itself if all are
-    narrowed_mask(mask, kept) -> mask           the rows of a mask that are true in one of the kept rows
-    flags_of_codes(said, codes) -> mask         for each row what is said of its code, of nulls what is said last
+    kept_columns(batch, mask, places, schema)   of these rows some columns, by number; their schema
 
     mask      1 1 1 1 1 1 1 1 │ 0 1 0 0 0 0 1 0 │ 0 0 0 0 0 0 0 0      64 rows a word
     values    copied at once    one by one        passed over           kept_kernels.pxd
@@ -16,10 +15,8 @@ Held by: tests/records/test_kept_rows.py
 """
 
 cimport cython
-from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
 
 import pyarrow as pa
 
@@ -34,10 +31,7 @@ from engine.records.arrow_batch cimport (
 from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.arrow_functions import pc
 from engine.records.batch_builder cimport BatchBuilder, padded
-from engine.records.bit_kernels cimport place_bits
-from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.kept_kernels cimport (
-    flag_codes,
     keep_1,
     keep_2,
     keep_4,
@@ -50,6 +44,8 @@ from engine.records.kept_kernels cimport (
     keep_texts,
     keep_texts_bytes,
 )
+from engine.records.opened_batch cimport OpenedBatch, opened_batch
+from engine.records.row_mask cimport Mask, mask_from
 
 ctypedef void (*Keeping)(const uint8_t* values, int64_t rows, const uint64_t* mask, uint8_t* target) noexcept nogil
 
@@ -58,9 +54,6 @@ cdef enum:
     IS_TEXT = -2
     IS_LARGE_TEXT = -3
     VALUE_BYTES_MAX = 32
-
-cdef object BOOL = pa.bool_()
-cdef object INT32 = pa.int32()
 
 
 cdef Keeping keeping_of(int32_t width) noexcept nogil:
@@ -73,46 +66,6 @@ cdef Keeping keeping_of(int32_t width) noexcept nogil:
     if width == 8:
         return keep_8
     return keep_16 if width == 16 else keep_32
-
-
-cdef inline uintptr_t address_of(object buffer) except? 0:
-    return 0 if buffer is None else <uintptr_t>buffer.address
-
-
-@cython.final
-cdef class Mask:
-    """A mask as words of 64 rows."""
-
-    def __cinit__(self, mask):
-        cdef int64_t word
-        cdef int64_t offset = mask.offset
-        cdef int64_t size
-        cdef const uint8_t* validity
-        cdef const uint8_t* values
-        buffers = mask.buffers()
-        self.rows = len(mask)
-        self.words = <uint64_t*>malloc(<size_t>((self.rows + 63) // 64 + 1) * 8)
-        if self.words == NULL:
-            raise MemoryError("a mask of rows")
-        validity = <const uint8_t*>address_of(buffers[0]) if mask.null_count else NULL
-        values = <const uint8_t*>address_of(buffers[1])
-        with nogil:
-            for word in range((self.rows + 63) >> 6):
-                size = min(64, self.rows - 64 * word)
-                self.words[word] = bits_from(values, offset + 64 * word, size)
-                if validity != NULL:
-                    self.words[word] &= bits_from(validity, offset + 64 * word, size)
-                self.kept += count_ones(self.words[word])
-
-    def __dealloc__(self):
-        free(self.words)
-
-    cdef object array(self):
-        """The mask as Arrow has it."""
-        cdef size_t size = <size_t>((self.rows + 63) // 64 * 8)
-        buffer = pa.allocate_buffer(size)
-        memcpy(<void*><uintptr_t>buffer.address, self.words, size)
-        return pa.Array.from_buffers(BOOL, self.rows, [None, buffer], 0)
 
 
 # A column that is copied here, and where to.
@@ -211,21 +164,18 @@ cdef int keep_into(BatchBuilder builder, list places, Mask mask, object batch) e
     cdef int64_t size
     cdef bint has_texts = False
     cdef uint8_t* target
-    cdef ArrowSchema* schema
-    cdef ArrowArray* array
+    cdef OpenedBatch opened = opened_batch(batch)
     cdef KeptColumn* columns = <KeptColumn*>calloc(<size_t>width + 1, sizeof(KeptColumn))
     cdef KeptColumn* column
     if columns == NULL:
         raise MemoryError("columns of which rows are kept")
     try:
-        opened = batch.__arrow_c_array__()  # the columns lie in it
-        schema = <ArrowSchema*>PyCapsule_GetPointer(opened[0], b"arrow_schema")
-        array = <ArrowArray*>PyCapsule_GetPointer(opened[1], b"arrow_array")
         for index in range(width):
             columns[index].place = places[index]
             if columns[index].place < 0:
                 continue
-            read_column(&columns[index], schema.children[index], array.children[index], array.offset)
+            read_column(&columns[index], opened.schema.children[index], opened.array.children[index],
+                        opened.array.offset)
             if columns[index].is_renamed and isinstance(batch.schema.field(index).type, pa.BaseExtensionType):
                 columns[index].kind = 0
             has_texts |= columns[index].kind == IS_TEXT or columns[index].kind == IS_LARGE_TEXT
@@ -256,77 +206,30 @@ cdef int keep_into(BatchBuilder builder, list places, Mask mask, object batch) e
 
 
 cdef object kept_batch(Mask mask, object batch):
-    """The rows of a batch that are kept."""
+    if mask.kept == mask.rows == batch.num_rows:
+        return batch
+    return kept_of(mask, batch, list(range(batch.num_columns)), batch.schema)
+
+
+cdef object kept_of(Mask mask, object batch, list places, object schema):
     cdef BatchBuilder builder
+    cdef list targets = [-1] * batch.num_columns
     if mask.rows != batch.num_rows:
         raise pa.ArrowInvalid(f"a mask of {mask.rows} rows for a batch of {batch.num_rows}")
-    if mask.kept == mask.rows:
-        return batch
-    if mask.kept == 0 or batch.num_columns == 0:
-        return batch.slice(0, mask.kept)
-    builder = BatchBuilder.begin(batch.schema, mask.kept)
-    keep_into(builder, list(range(batch.num_columns)), mask, batch)
+    if mask.kept == 0 or mask.kept == mask.rows or not places:
+        return batch.slice(0, mask.kept).select(places)
+    for target, place in enumerate(places):
+        targets[place] = target
+    builder = BatchBuilder.begin(schema, mask.kept)
+    keep_into(builder, targets, mask, batch)
     return builder.build()
 
 
 def kept_rows(batch not None, mask not None):
-    """Return the rows of a pyarrow.RecordBatch for which a BooleanArray of as many rows is true."""
-    return kept_batch(Mask(mask), batch)
+    """Return the rows of a pyarrow.RecordBatch for which a Mask, or a BooleanArray of as many rows, is true."""
+    return kept_batch(mask_from(mask), batch)
 
 
-def narrowed_mask(mask not None, kept not None):
-    """Return the rows for which one BooleanArray is true, and another one, which has a value for each such row."""
-    cdef Mask words = Mask(mask)
-    cdef Mask of_kept = Mask(kept)
-    cdef int64_t word
-    cdef int64_t position = 0
-    cdef uint64_t bits, wanted
-    if of_kept.rows != words.kept:
-        raise pa.ArrowInvalid(f"a mask of {of_kept.rows} rows for {words.kept} that are kept")
-    with nogil:
-        for word in range((words.rows + 63) >> 6):
-            wanted = words.words[word]
-            if wanted == 0:
-                continue
-            # A mask has a word more than its rows take.
-            bits = of_kept.words[position >> 6] >> (position & 63)
-            if position & 63:
-                bits |= of_kept.words[(position >> 6) + 1] << (64 - (position & 63))
-            words.words[word] = place_bits(bits, wanted)
-            position += count_ones(wanted)
-    return words.array()
-
-
-def flags_of_codes(said not None, codes not None):
-    """Map each int32 code to a flag of a BooleanArray, and null to its last flag; a null flag counts as false.
-
-    None: the codes are of another type. Raises: pa.ArrowInvalid (a code of which nothing is said).
-    """
-    cdef int64_t rows = len(codes)
-    cdef int64_t offset = codes.offset
-    cdef Mask words = Mask(said)
-    cdef uint32_t code_count = <uint32_t>(words.rows - 1)
-    cdef int64_t index
-    cdef uint8_t* flags
-    cdef const uint8_t* validity
-    cdef const uint8_t* values
-    cdef uint64_t* target
-    cdef bint is_sound
-    if codes.type != INT32 or words.rows == 0:
-        return None
-    buffers = codes.buffers()
-    buffer = pa.allocate_buffer((rows + 63) // 64 * 8)
-    target = <uint64_t*><uintptr_t>buffer.address
-    validity = <const uint8_t*>address_of(buffers[0]) if codes.null_count else NULL
-    values = <const uint8_t*>address_of(buffers[1])
-    flags = <uint8_t*>malloc(<size_t>words.rows)
-    if flags == NULL:
-        raise MemoryError("what is said of codes")
-    with nogil:
-        for index in range(words.rows):
-            flags[index] = (words.words[index >> 6] >> (index & 63)) & 1
-        is_sound = flag_codes(values + 4 * offset, validity, offset, rows, flags, code_count, target)
-    free(flags)
-    if not is_sound:
-        raise pa.ArrowInvalid(f"{rows} numbers of texts in a dictionary of {code_count} go beyond it")
-    return pa.Array.from_buffers(BOOL, rows, [None, buffer], 0)
+def kept_columns(batch not None, mask not None, list places not None, schema not None):
+    """Return some columns of these rows, by their numbers, each once; schema: of the batch that they become."""
+    return kept_of(mask_from(mask), batch, places, schema)

@@ -3,6 +3,8 @@ from typing import final
 
 import pyarrow as pa
 
+from engine.records.row_mask import Mask
+
 @final
 class KeyFilter:
     """A filter of the values of a key column (see key_filter.pyx)."""
@@ -11,7 +13,7 @@ class KeyFilter:
     value_count: int
     size_bytes: int
     is_exact: bool
-    def mask(self, array: pa.Array) -> pa.BooleanArray: ...
+    def mask(self, array: pa.Array) -> Mask: ...
     def may_lie_between(self, lows: pa.Array, highs: pa.Array) -> list[bool]: ...
 
 def key_filter(arrays: Sequence[pa.Array], bytes_max: int, exact_bytes_max: int = ...) -> KeyFilter | None: ...

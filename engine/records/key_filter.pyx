@@ -41,6 +41,7 @@ from engine.records.arrow_batch cimport (
 from engine.records.byte_kernels cimport count_ones
 from engine.records.hashing cimport hash_batch, rehash
 from engine.records.number_types cimport Word
+from engine.records.row_mask cimport Mask
 
 import pyarrow as pa
 
@@ -316,23 +317,21 @@ cdef class KeyFilter:
     # ------------------------------------------------------------------------------------------------ asking
 
     def mask(self, array not None):
-        """Return a flag for each value of an array of the keys' type: whether it may be a key; never null."""
+        """Return the mask of values of an array of the keys' type that may be a key; null is none."""
         cdef ArrowBatch batch = None
         cdef ColumnView column
         cdef int64_t count = len(array)
-        cdef uint8_t* found
+        cdef Mask found = Mask.unset(count)
         if array.type != self.data_type:
             raise TypeError(f"the filter is of {self.data_type}, not of {array.type}")
-        buffer = pa.allocate_buffer((count + 7) // 8)
-        found = <uint8_t*><uintptr_t>buffer.address
         if self.is_exact:
             lies_in = _view_integers(array, self._width, &column)
         elif self.value_count:
             batch = _opened(array)
         with nogil:
-            self._look_up(batch, &column, count, found)
-        mask = pa.Array.from_buffers(pa.bool_(), count, [None, buffer], 0)
-        return pc.and_(mask, pc.is_valid(array)) if array.null_count else mask
+            self._look_up(batch, &column, count, <uint8_t*>found.words)
+        found.count()
+        return found.both(Mask(pc.is_valid(array))) if array.null_count else found
 
     def may_lie_between(self, lows not None, highs not None):
         """Return a flag for each pair of bounds: whether some key may lie between them; a null is no bound."""

@@ -14,6 +14,7 @@ from libc.stdint cimport int32_t
 import pyarrow as pa
 
 from engine.records.batch_builder cimport BatchBuilder
+from engine.records.opened_batch cimport opened_batch
 
 
 @cython.final
@@ -34,7 +35,7 @@ cdef class SideBySide:
         if rows.count(rows[0]) < len(rows):
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
         builder = BatchBuilder.begin(self.schema, rows[0])
-        opened = [batch.__arrow_c_array__()[1] for batch in batches]
+        opened = [opened_batch(batch) for batch in batches]
         for batch, column in self.places:
             builder.set_child(index, opened[batch], column, 0)
             index += 1

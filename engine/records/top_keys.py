@@ -28,6 +28,7 @@ import pyarrow as pa
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_array
+from engine.records.row_mask import Mask
 
 if TYPE_CHECKING:
     from engine.graph.sort_key import SortKey
@@ -224,25 +225,23 @@ class TopTest:
         found = self._found(array)
         return len(array) > 0 if found is None else found.true_count > 0
 
-    def mask(self, array: pa.Array, mask: pa.BooleanArray | None = None) -> pa.BooleanArray | None:
+    def mask(self, array: pa.Array, mask: Mask | None = None) -> Mask | None:
         """Return the mask of rows that may be among the first, within another mask; array: plain, or a dictionary."""
         found = self._anded(mask, self._found(array))
-        if self.is_learning and (found is None or found.true_count):  # hardly ever, when the threshold is a good one
-            self._learn(array if found is None else pc.filter(array, found))
+        if self.is_learning and (found is None or found.kept):  # hardly ever, when the threshold is a good one
+            self._learn(array if found is None else pc.filter(array, found.array()))
             found = self._anded(mask, self._found(array))
         if self.is_dropping and found is not None:
-            asked, left = len(array) if mask is None else mask.true_count, found.true_count
+            asked, left = len(array) if mask is None else mask.kept, found.kept
             self.rows_dropped += asked - left
             self.keys.count_out(left)
         return found
 
     @staticmethod
-    def _anded(mask: pa.BooleanArray | None, found: pa.BooleanArray | None) -> pa.BooleanArray | None:
-        if mask is None or found is None:
-            return mask if found is None else found
-        if mask.null_count:
-            mask = pc.fill_null(mask, scalar_of(False))
-        return pc.and_(mask, found)
+    def _anded(mask: Mask | None, found: pa.BooleanArray | None) -> Mask | None:
+        if found is None:
+            return mask
+        return Mask(found) if mask is None else mask.both(Mask(found))
 
     def _learn(self, array: pa.Array) -> None:
         self.keys.add(plain_array(array, array.type.value_type) if pa.types.is_dictionary(array.type) else array)

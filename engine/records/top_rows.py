@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+from engine.records.row_mask import Mask
 from engine.records.top_keys import TopTest
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class TopRows:
         self._tied_with: pa.Scalar | None = None
         self._ties: TopRows | None = None
 
-    def mask(self, columns: Sequence[pa.Array]) -> pa.BooleanArray | None:
+    def mask(self, columns: Sequence[pa.Array]) -> Mask | None:
         """Return the mask of rows that may be among the first; each row is asked for once."""
         found, worst = self._test.mask(columns[0]), self._test.keys.worst
         if found is None or worst is None or len(columns) == 1 or columns[0].type != worst.type:
@@ -51,4 +52,4 @@ class TopRows:
         if self._ties is None or not worst.equals(self._tied_with):
             self._tied_with, self._ties = worst, TopRows(self._keys[1:], self._count, is_whole=self._is_whole)
         among = self._ties.mask([pc.filter(column, are_tied) for column in columns[1:]])
-        return found if among is None else pc.replace_with_mask(found, are_tied, among)
+        return found if among is None else Mask(pc.replace_with_mask(found.array(), are_tied, among.array()))

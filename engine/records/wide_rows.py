@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from engine.memory.blocks import drop_spare_blocks
 from engine.memory.budget import Kind, process_budget
 from engine.records.arrow_batch import used_bytes
 
@@ -86,7 +87,8 @@ def one_by_one(batches: Iterator[pa.RecordBatch], row_bytes: float) -> Iterator[
 
 
 def give_back() -> None:
-    """Return Arrow's unused memory to the system, after a wide row was read or written."""
+    """Return unused memory of Arrow and of batches to the system, after a wide row was read or written."""
+    drop_spare_blocks()
     pa.default_memory_pool().release_unused()
     _PARQUET_POOL.release_unused()
 

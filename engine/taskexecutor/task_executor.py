@@ -52,6 +52,7 @@ from engine.gateways.task_executor import TaskExecutorGateway
 from engine.gateways.task_executors import DrainTaskExecutor
 from engine.graph.deployment import TaskDeploymentDescriptor, TaskReport
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.memory.blocks import drop_spare_blocks
 from engine.memory.heap import FREED_MEMORY
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import FollowerFence
@@ -381,6 +382,7 @@ class TaskExecutor(RpcEndpoint):
         """Release what ended jobs have freed, unless the next one comes at once and would touch it first again."""
         await asyncio.sleep(_IDLE_S)
         if not self._tasks:
+            await _unless_at_end(self._blocking_work, drop_spare_blocks)
             await _unless_at_end(self._blocking_work, FREED_MEMORY.give_back)
 
     # ---- leaders ----

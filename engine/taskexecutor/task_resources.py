@@ -50,6 +50,7 @@ from engine.iomanager.disk_use import disk_bytes
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import SpillDirectory, spill_directories
 from engine.machine_limits import raise_descriptor_limit
+from engine.memory.blocks import block_bytes, keep_spare_blocks
 from engine.memory.budget import process_budget
 from engine.memory.control_group import anonymous_bytes, machine_bytes, resident_bytes
 from engine.memory.heap import choose_arrow_pool
@@ -98,6 +99,7 @@ class ProcessResources:
         raise_descriptor_limit()
         self.sizes = configured_sizes(configuration, slot_count)
         choose_arrow_pool()
+        keep_spare_blocks(self.sizes.spare_block_bytes)
         for kind, limit_bytes in self.sizes.limits.items():
             process_budget.set_limit(kind, limit_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
@@ -192,7 +194,7 @@ class ProcessResources:
             resource_id,
             resident_bytes(),
             pages.pages_used * pages.page_size,
-            pa.total_allocated_bytes(),
+            pa.total_allocated_bytes() + block_bytes(),
             network.in_use * network.segment_size,
         )
 
@@ -205,7 +207,7 @@ class ProcessResources:
             "Status.Memory.Managed.Total": float(pages.pages_total * pages.page_size),
             "Status.Memory.Network.Used": float(network.in_use * network.segment_size),
             "Status.Memory.Network.Total": float(network.segment_count * network.segment_size),
-            "Status.Memory.Arrow.Used": float(pa.total_allocated_bytes()),
+            "Status.Memory.Arrow.Used": float(pa.total_allocated_bytes() + block_bytes()),
             "Status.Spill.Held": float(services.io_manager.spilled_bytes),
             **{
                 f"{name}{Path(limit.folder).parent}": float(value)

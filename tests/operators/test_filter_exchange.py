@@ -72,7 +72,7 @@ def test_filters_of_all_joins_are_read_however_late_they_come(world):
     timer.join()
     assert [set(part.filters) for part in parts] == [{(3, 0), (3, 1)}, {(3, 1)}]
     asked = pa.array([0, 1, 4_999_995, 5_000_000])
-    assert parts[0].filters[3, 0].mask(asked).to_pylist() == [True, False, True, False]
+    assert parts[0].filters[3, 0].mask(asked).array().to_pylist() == [True, False, True, False]
     together = runtime_filters.together(parts)
     assert set(together.filters) == {(3, 1)}
     for each in (*parts, together):

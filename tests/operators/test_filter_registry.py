@@ -51,7 +51,7 @@ def test_a_producer_has_the_filters_when_all_are_there():
     board.offer(partition(), 1, filters(2))
     thread.join(END_S)
     whole = together(got[0])
-    assert whole.filters[3, 0].mask(pa.array([1, 2, 3])).to_pylist() == [True, True, False]
+    assert whole.filters[3, 0].mask(pa.array([1, 2, 3])).array().to_pylist() == [True, True, False]
     whole.close()
 
 

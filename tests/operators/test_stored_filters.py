@@ -59,7 +59,7 @@ def read(*producers):
     if found is None:
         return None
     try:
-        return {place: known.mask(ASKED[place[1]]).to_pylist() for place, known in found.filters.items()}
+        return {place: known.mask(ASKED[place[1]]).array().to_pylist() for place, known in found.filters.items()}
     finally:
         found.close()
 

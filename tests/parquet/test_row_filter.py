@@ -20,6 +20,7 @@ from engine.parquet.reader import ParquetReader
 from engine.parquet.row_filter import RowFilter
 from engine.parquet.source import parquet_source
 from engine.records.adaptive_key_filter import AdaptiveKeyFilter
+from engine.records.kept_rows import kept_rows
 from engine.records.key_filter import key_filter
 
 ROWS = 20_000
@@ -138,7 +139,7 @@ class _DecodedStream(ColumnStream):
         batch = next(self._batches, None)
         if batch is None:
             return None
-        batch = batch if mask is None else batch.filter(mask)
+        batch = batch if mask is None else kept_rows(batch, mask)
         for name in self._columns:
             self._counted[name] = self._counted.get(name, 0) + batch.num_rows
         return batch
@@ -178,7 +179,7 @@ def test_a_part_over_numbers_of_texts_that_can_fail_sees_rows_only(tmp_path):
     predicate = (col("text").cast(pa.int64()) > 0).expression
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), pa.array(["1", "x"]))
     batch = pa.RecordBatch.from_arrays([coded], names=["text"])
-    assert RowFilter(predicate, schema, ["text"]).mask(batch).to_pylist() == [True, True]
+    assert RowFilter(predicate, schema, ["text"]).mask(batch).array().to_pylist() == [True, True]
     with pytest.raises(DataError, match="text='x'"):
         _filtered(path, col("text").cast(pa.int64()) > 0, ("text",))
 
@@ -207,7 +208,7 @@ def _asked_rows(monkeypatch, predicate, tests):
     narrowed = RowFilter._narrowed
 
     def counted(self, batch, plain, mask):
-        asked.append(batch.num_rows if mask is None else mask.true_count)
+        asked.append(batch.num_rows if mask is None else mask.kept)
         return narrowed(self, batch, plain, mask)
 
     monkeypatch.setattr(RowFilter, "_narrowed", counted)

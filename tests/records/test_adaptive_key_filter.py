@@ -6,26 +6,27 @@ import pytest
 from engine.records import adaptive_key_filter
 from engine.records.adaptive_key_filter import AdaptiveKeyFilter, mask_of
 from engine.records.key_filter import key_filter
+from engine.records.row_mask import Mask
 
 
 def test_rows_are_dropped_of_those_that_a_mask_leaves():
     test = AdaptiveKeyFilter("k", key_filter([pa.array([1, 2])], 64))
     keys = pa.array([1, 2, 3, None, 1])
-    assert test.mask(keys).to_pylist() == [True, True, False, False, True]
-    mask = pa.array([True, False, True, True, None])
-    assert test.mask(keys, mask).true_count == 1
+    assert test.mask(keys).array().to_pylist() == [True, True, False, False, True]
+    mask = Mask(pa.array([True, False, True, True, None]))
+    assert test.mask(keys, mask).kept == 1
     assert test.rows_dropped == 2 + 2
 
 
 def test_a_dictionary_is_looked_up_by_its_values():
     test = AdaptiveKeyFilter("k", key_filter([pa.array(["a", "c"])], 64))
     keys = pa.array(["a", "b", None, "c", "b"]).dictionary_encode()
-    assert test.mask(keys).to_pylist() == [True, False, False, True, False]
+    assert test.mask(keys).array().to_pylist() == [True, False, False, True, False]
 
 
 def test_texts_of_another_width_are_the_same_texts():
     test = AdaptiveKeyFilter("k", key_filter([pa.array(["a" * 90], pa.large_string())], 64))
-    assert test.mask(pa.array(["a" * 90, "b"])).to_pylist() == [True, False]
+    assert test.mask(pa.array(["a" * 90, "b"])).array().to_pylist() == [True, False]
 
 
 @pytest.mark.parametrize(("keys", "is_on"), [([0, 1], True), ([0, 1, 2, 3, 4, 5, 6, 7], False)])
@@ -46,10 +47,15 @@ def test_several_tests_leave_what_each_of_them_leaves():
         AdaptiveKeyFilter("b", key_filter([pa.array([2])], 64)),
     ]
     assert mask_of([], batch) is None
-    assert mask_of(tests, batch).to_pylist() == [False, False, True, True]
-    assert mask_of(tests, batch, pa.array([True, True, False, True])).to_pylist() == [False, False, False, True]
+    assert mask_of(tests, batch).array().to_pylist() == [False, False, True, True]
+    assert mask_of(tests, batch, Mask(pa.array([True, True, False, True]))).array().to_pylist() == [
+        False,
+        False,
+        False,
+        True,
+    ]
     tests[1].is_on = False
-    assert mask_of(tests, batch).true_count == 3
+    assert mask_of(tests, batch).kept == 3
 
 
 @pytest.mark.parametrize("is_coded", [False, True])
@@ -57,13 +63,13 @@ def test_several_tests_leave_what_each_of_them_leaves():
 def test_few_rows_of_a_mask_are_looked_up_alone(monkeypatch, is_coded, share):
     values = [None if row % 7 == 0 else row % 50 for row in range(1000)]
     array = pa.array(values, pa.int64())
-    mask = pa.array([row % 100 < share for row in range(1000)])
+    mask = Mask(pa.array([row % 100 < share for row in range(1000)]))
     looked_up = []
     plain = AdaptiveKeyFilter._plain
     monkeypatch.setattr(AdaptiveKeyFilter, "_plain", lambda self, one: looked_up.append(len(one)) or plain(self, one))
     test = AdaptiveKeyFilter("k", key_filter([pa.array([3, 5])], 64))
     found = test.mask(array.dictionary_encode() if is_coded else array, mask)
-    assert found.to_pylist() == [row % 100 < share and values[row] in (3, 5) for row in range(1000)]
-    assert test.rows_dropped == mask.true_count - found.true_count
+    assert found.array().to_pylist() == [row % 100 < share and values[row] in (3, 5) for row in range(1000)]
+    assert test.rows_dropped == mask.kept - found.kept
     # of a dictionary all values, whichever rows are left
     assert looked_up == [50 if is_coded else 10 * share]

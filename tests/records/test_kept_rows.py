@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
+from engine.records.kept_rows import kept_columns, kept_rows
 
 ROWS = 1000
 TYPES = [
@@ -112,33 +112,13 @@ def test_a_mask_of_another_length_is_refused():
         kept_rows(pa.record_batch({"a": [1, 2, 3]}), pa.array([True, False]))
 
 
-@pytest.mark.parametrize("nulls", [0.0, 0.2])
-@pytest.mark.parametrize("offset", [0, 5])
-@pytest.mark.parametrize("said", [[True, False, True, True, False], [None, True, False, None, True], [False] * 5])
-def test_what_is_said_of_codes_is_what_arrow_takes(nulls, offset, said):
-    chosen = random.Random(11)
-    codes = [None if chosen.random() < nulls else chosen.randrange(4) for _ in range(ROWS)]
-    indices = pa.array(codes, pa.int32()).slice(offset)
-    flags = pa.array(said, pa.bool_())
-    found = flags_of_codes(flags, indices)
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_some_columns_of_the_kept_rows(share):
+    batch = pa.record_batch({str(data_type): column_of(data_type, 0.2, 5) for data_type in TYPES})
+    places = [3, 0, 13, len(TYPES) - 1]
+    schema = pa.schema([batch.schema.field(place) for place in places])
+    mask = mask_of(share, 0.1)
+    found = kept_columns(batch, mask, places, schema)
     found.validate(full=True)
-    expected = pc.fill_null(pc.take(flags, pc.fill_null(indices, 4)), False)
-    assert found.equals(expected)
-
-
-def test_codes_of_which_nothing_is_said_are_damage():
-    for code in (2, 3, -1):
-        with pytest.raises(pa.ArrowInvalid, match="go beyond it"):
-            flags_of_codes(pa.array([True, True, False]), pa.array([0, code], pa.int32()))
-    assert flags_of_codes(pa.array([True, False]), pa.array([0], pa.int64())) is None
-
-
-@pytest.mark.parametrize("rows", [0, 1, 64, 65, ROWS])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])
-def test_a_mask_of_the_rows_that_are_kept_narrows_the_mask_that_kept_them(rows, share):
-    mask = mask_of(share, nulls=0.1, offset=3, rows=rows)
-    both = mask_of(0.4, nulls=0.2, rows=rows)
-    found = narrowed_mask(mask, pc.filter(both, mask))
-    assert found.equals(pc.fill_null(pc.and_(pc.fill_null(mask, False), pc.fill_null(both, False)), False))
-    with pytest.raises(pa.ArrowInvalid, match="that are kept"):
-        narrowed_mask(mask, mask_of(0.4, rows=rows + 1))
+    assert found.schema == schema
+    assert found.equals(batch.filter(mask).select(places))

@@ -62,7 +62,7 @@ def test_the_first_rows_stay_and_worse_ones_go(kind, descending, nulls_last, cou
     kept = []
     for batch in batches:
         mask = test.mask(batch)
-        kept += [True] * len(batch) if mask is None else mask.to_pylist()
+        kept += [True] * len(batch) if mask is None else mask.array().to_pylist()
     rank = ranks(values, key)
     first = sorted(range(len(values)), key=rank.__getitem__)[:count]
     assert all(kept[row] for row in first)

@@ -37,7 +37,7 @@ from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text, quotient_of
 from engine.graph.expression import Call, Case, Cast, Expression, NamedExpression, children_of, columns_of
 from engine.memory.kept_results import KeptResults
-from engine.records.narrow_decimals import is_wide_decimal, wide_batch
+from engine.records.narrow_decimals import is_narrow, is_wide_decimal, narrow_type, wide_batch
 from engine.records.python_values import shown_value
 from engine.records.row_mask import Mask
 
@@ -269,6 +269,15 @@ class _CompiledProjection:
         self._others = [(index, *(column_places([operand]) or (None,))) for index, operand in enumerate(operands)]
         #: indexes of those columns of a batch, None where one of them is not just a column
         self.chosen = column_places(operands)
+        #: (index of a result, place) of those that no step computes
+        self.passed = [
+            (index, place) for index, place in self._others if index not in self._positions and place is not None
+        ]
+        self.is_native = (
+            self._program is not None
+            and not self._shared.is_needed
+            and len(self.passed) + len(self._positions) == len(operands)
+        )
 
     @property
     def has_given_up(self) -> bool:
@@ -291,6 +300,24 @@ class _CompiledProjection:
     def computed_places(self, columns: Collection[int]) -> list[int]:
         """Return the positions of the result's columns among those that steps compute, if they are."""
         return [self._positions.index(column) for column in columns if column in self._positions]
+
+    def batch_of(
+        self, batch: pa.RecordBatch, narrow: Collection[int], schema_of: Callable[[tuple[bool, ...]], pa.Schema]
+    ) -> pa.RecordBatch | None:
+        """Return the result, where steps compute all but passed columns; None where they have no result for a row."""
+        assert self._program is not None
+        return self._program.project(batch, narrow, self._positions, self.passed, schema_of)
+
+    def result_types(
+        self, source: pa.Schema, is_narrow: Sequence[bool], types: Sequence[pa.DataType]
+    ) -> list[pa.DataType]:
+        """Return the types of the result of ``batch_of``, given those of the schema and which outputs are narrow."""
+        found = list(types)
+        for index, place in self.passed:
+            found[index] = source.field(place).type
+        for index, narrow in zip(self._positions, is_narrow, strict=True):
+            found[index] = narrow_type(found[index]) if narrow else found[index]
+        return found
 
     def __call__(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
         """Return the columns of the result; ``narrow``: places of what steps compute that may be narrow decimals."""
@@ -358,6 +385,8 @@ class Projection:
         decimals = [is_wide_decimal(data_type) for data_type in schema.types]
         self._narrow = [index for index, name in enumerate(schema.names) if decimals[index] and name in narrow]
         self._narrow_places = compiled.computed_places(self._narrow)
+        #: schema of the last batch, and those of results by which of the outputs are narrow
+        self._schemas: tuple[pa.Schema | None, dict[tuple[bool, ...], pa.Schema]] = None, {}
 
     @property
     def narrow_columns(self) -> frozenset[str]:
@@ -368,10 +397,26 @@ class Projection:
         """Return the batch that is made of another one."""
         chosen = self._compiled.chosen
         if chosen is None:
-            return self._output.batch_of(self._compiled(batch, self._narrow_places))
+            made = self._made_natively(batch) if self._compiled.is_native else None
+            return self._output.batch_of(self._compiled(batch, self._narrow_places)) if made is None else made
         if not chosen:
             return batch.select([])  # a batch of no columns has rows, which arrays alone do not tell
         return self._output.batch_of([batch.column(index) for index in chosen])
+
+    def _made_natively(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return the batch that steps make and columns are passed on to; None: Arrow's functions must make it."""
+        source, schemas = self._schemas
+        if source is None or not source.equals(batch.schema):
+            source, schemas = self._schemas = batch.schema, {}
+
+        def schema_of(is_narrow: tuple[bool, ...]) -> pa.Schema:
+            schema = schemas.get(is_narrow)
+            if schema is None:
+                types = self._compiled.result_types(source, is_narrow, self._output.schema.types)
+                schema = schemas[is_narrow] = self._output.with_types(types)
+            return schema
+
+        return self._compiled.batch_of(batch, self._narrow_places, schema_of)
 
 
 #: arrays that may have another type than the schema says
@@ -382,23 +427,34 @@ class _Output:
     """Makes columns batches of a schema; codes of a dictionary that are passed on stay so, and narrow decimals."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
+        self.schema = schema
         #: schema of the last batch with compact columns: later ones usually have the same types
         self._compact_schema = schema
 
+    def with_types(self, types: Sequence[pa.DataType]) -> pa.Schema:
+        """Return the schema with other types, which may be compact ones; pa.ArrowInvalid: others that it has not."""
+        for field, data_type in zip(self.schema, types, strict=True):
+            if (
+                field.type != data_type
+                and not pa.types.is_dictionary(data_type)
+                and not is_narrow(data_type, field.type)
+            ):
+                raise pa.ArrowInvalid(f"column {field.name!r} is {data_type}, not {field.type}")
+        return _with_types(self.schema, types)
+
     def batch_of(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
         """Return columns as a batch."""
-        schema = self._schema
+        schema = self.schema
         if not _COMPACT.isdisjoint(map(type, columns)):
             schema = self._compact_schema
             if not all(field.type == column.type for field, column in zip(schema, columns, strict=True)):
-                schema = self._compact_schema = _with_types(self._schema, columns)
+                schema = self._compact_schema = _with_types(self.schema, [column.type for column in columns])
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _with_types(schema: pa.Schema, columns: Sequence[pa.Array]) -> pa.Schema:
-    fields = zip(schema, columns, strict=True)
-    return pa.schema([field.with_type(column.type) for field, column in fields], metadata=schema.metadata)
+def _with_types(schema: pa.Schema, types: Sequence[pa.DataType]) -> pa.Schema:
+    fields = zip(schema, types, strict=True)
+    return pa.schema([field.with_type(data_type) for field, data_type in fields], metadata=schema.metadata)
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:

@@ -265,6 +265,26 @@ class BatchProgram:
         except (*UNFIT, DataError, SchemaError):
             return None  # larger than a kernel may see at once, or of a type that none knows
 
+    def project(
+        self,
+        batch: pa.RecordBatch,
+        narrow: Collection[int],
+        targets: list[int],
+        passed: list[tuple[int, int]],
+        schema_of: Callable[[tuple[bool, ...]], pa.Schema],
+    ) -> pa.RecordBatch | None:
+        """Return the outputs at their targets beside columns that are passed on; None where Arrow must say.
+
+        passed: (target, column of the batch). schema_of: from flags, which outputs are narrow, to the result's schema.
+        """
+        if not self._is_of_use:
+            return None
+        try:
+            inputs, places = self._inputs_of(batch)
+            return self._program.project(inputs, narrow, places, batch, targets, passed, schema_of)
+        except (*UNFIT, DataError, SchemaError):
+            return None
+
     def mask(self, batch: pa.RecordBatch, places: list[int] | None = None) -> Mask | None:
         """Return the rows for which the only output is true, None where Arrow must say.
 

@@ -1,4 +1,4 @@
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from engine.records.row_mask import Mask
@@ -15,4 +15,14 @@ class VectorProgram:
         outputs: list[tuple[int, Any]],
     ) -> None: ...
     def run(self, batch: Any, narrow: Collection[int] = (), places: list[int] | None = None) -> list[Any] | None: ...
+    def project(
+        self,
+        batch: Any,
+        narrow: Collection[int],
+        places: list[int] | None,
+        passing: Any,
+        targets: list[int],
+        passed: list[tuple[int, int]],
+        schema_of: Callable[[tuple[bool, ...]], Any],
+    ) -> Any: ...
     def mask(self, batch: Any, places: list[int] | None = None) -> Mask | None: ...

@@ -8,6 +8,7 @@
     program.run(batch)      columns of the outputs; None: the program cannot say, ask Arrow
     program.run(batch, narrow, places)      of columns at these places; decimals of these outputs in 64 bits, where all
                                             of them fit (``narrow_decimals``)
+    program.project(...)                    one batch of the outputs and of columns that are passed on
     program.mask(batch, places)             the rows for which the only output is true; None as above
 
 A *register* holds a vector: its values of one kind (block_vectors.pxd) and the bits of rows that are not null. A *step*
@@ -91,6 +92,7 @@ from engine.expressions.vector_steps cimport (
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_INT64, ArrowBatch, TypeNode, types_of_schema
 from engine.records.batch_builder cimport BatchBuilder, padded
 from engine.records.byte_kernels cimport count_ones
+from engine.records.opened_batch cimport OpenedBatch, opened_batch
 from engine.records.row_mask cimport Mask
 
 from engine.records.narrow_decimals import narrow_type
@@ -344,15 +346,31 @@ cdef class VectorProgram:
             narrow: outputs of decimals that may be of 64 bits.
             places: of the columns in the batch; None: they are its columns.
         """
+        made = self.project(batch, narrow, places, batch, list(range(self._output_count)), [], self._schema_of)
+        return None if made is None else [made.column(index) for index in range(self._output_count)]
+
+    def project(self, batch not None, narrow, list places, passing not None, list targets not None, list passed not None,
+                schema_of not None):
+        """Return a batch of the outputs and of columns of another one; None where a row has no result here.
+
+        Args:
+            batch, narrow, places: as of ``run``.
+            passing: has the other columns, and as many rows.
+            targets: of the outputs in the result.
+            passed: (target, column of ``passing``).
+            schema_of: function from flags, which of the outputs are narrow, to the schema of the result.
+        """
         cdef ArrowBatch opened = self._opened(batch, places)
+        cdef OpenedBatch source = opened_batch(passing) if passed else None
         cdef Workspace workspace = self._workspace()
         cdef int32_t status = RUN_NOT_NARROW
         while status == RUN_NOT_NARROW:
-            columns = self._run_once(opened, workspace, narrow, &status)
+            made = self._run_once(opened, workspace, narrow, &status, source, targets, passed, schema_of)
         keep_spare(self._number, workspace)
-        return columns
+        return made
 
-    cdef list _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status):
+    cdef object _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status, OpenedBatch source,
+                          list targets, list passed, schema_of):
         cdef int64_t count = opened.row_count
         cdef int32_t index
         cdef BatchBuilder builder
@@ -364,29 +382,28 @@ cdef class VectorProgram:
                 columns[index] = self._outputs[index]
                 if index in narrow and not columns[index].is_wide:
                     columns[index].kind, columns[index].width = KIND_INT64, 8
-            builder = BatchBuilder.begin(self._schema_of(columns), count)
+            is_narrow = tuple([columns[index].kind != self._outputs[index].kind for index in range(self._output_count)])
+            builder = BatchBuilder.begin(schema_of(is_narrow), count)
             self._allocate(builder, columns, count)
             with nogil:
                 status[0] = self._run(opened, workspace, columns)
             if status[0] != RUN_DONE:
                 return None
             for index in range(self._output_count):
-                builder.set_values(index, columns[index].null_count, columns[index].validity, NULL,
+                builder.set_values(targets[index], columns[index].null_count, columns[index].validity, NULL,
                                    columns[index].values)
-            made = builder.build()
-            return [made.column(index) for index in range(self._output_count)]
+            for target, place in passed:
+                builder.set_child(target, source, place, 0)
+            return builder.build()
         finally:
             free(columns)
 
-    cdef object _schema_of(self, StoredColumn* columns):
-        """The schema of results, of which some may be narrow."""
-        cdef int32_t index
-        cdef list is_narrow = [columns[index].kind != self._outputs[index].kind for index in range(self._output_count)]
-        cdef tuple key = tuple(is_narrow)
-        schema = self._schemas.get(key)
+    def _schema_of(self, tuple is_narrow):
+        """Return the schema of the outputs alone."""
+        schema = self._schemas.get(is_narrow)
         if schema is None:
             types = [narrow_type(one) if narrow else one for one, narrow in zip(self._output_types, is_narrow)]
-            schema = self._schemas[key] = pa.schema([pa.field("", data_type) for data_type in types])
+            schema = self._schemas[is_narrow] = pa.schema([pa.field("", data_type) for data_type in types])
         return schema
 
     cdef int _allocate(self, BatchBuilder builder, StoredColumn* columns, int64_t count) except -1:

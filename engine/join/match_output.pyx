@@ -31,6 +31,7 @@ from engine.records.batch_builder cimport BatchBuilder
 from engine.records.column_take cimport ColumnTake
 from engine.records.outside_values cimport outside_bytes, values_lie_outside
 from engine.records.row_columns cimport decode_into
+from engine.records.text_take cimport take_texts
 
 from engine.records.arrow_functions import pc
 from engine.records.text_gather import gathered_texts
@@ -205,6 +206,9 @@ cdef class MatchOutput:
             if is_run:
                 builder.set_column(place, batch, column, pairs.rows[0])
             elif not self._take.add(place, &batch.columns[column]):
+                if (batch.outside == NULL or batch.outside[column] == NULL) and take_texts(
+                        builder, place, &batch.columns[column], batch.row_count, pairs.rows, pairs.count):
+                    continue
                 if indices is None:
                     indices = index_array(pairs.rows, pairs.count)
                 builder.set_array(place, taken(batch.batch.column(column), indices))

@@ -30,6 +30,7 @@ cdef class BatchBuilder:
     cdef int set_column(self, int32_t column, ArrowBatch source, int32_t source_column, int64_t start) except -1
     # The same from a batch that is opened: columns of any type.
     cdef int set_child(self, int32_t column, OpenedBatch source, int32_t source_column, int64_t start) except -1
+    cdef int _keep(self, OpenedBatch source) except -1
     # Have a column that set_values has set be codes of a pyarrow.Array.
     cdef int set_dictionary(self, int32_t column, object values) except -1
     # Set a column to a pyarrow.Array of its type.

@@ -24,7 +24,7 @@ Held by: tests/records/test_row_codec.py
 cimport cython
 from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 
 import pyarrow as pa
 
@@ -36,11 +36,23 @@ from engine.records.opened_batch cimport OpenedBatch, note_batch
 cdef extern from "Python.h":
     int Py_IsInitialized() noexcept nogil
 
+cdef extern from *:
+    """
+    static int64_t drey_count_up(int64_t* count) { return __atomic_add_fetch(count, 1, __ATOMIC_RELAXED); }
+    static int64_t drey_count_down(int64_t* count) { return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL); }
+    """
+    int64_t count_up "drey_count_up" (int64_t* count) noexcept nogil
+    int64_t count_down "drey_count_down" (int64_t* count) noexcept nogil
+
 cdef enum:
     BUFFERS_MAX = 3             # validity, offsets, values
     BOUNDARY = 64
 
 cdef object import_batch = pa.RecordBatch._import_from_c
+
+cdef struct Source:
+    Block* block
+    Source* following
 
 # In one block with its columns, their buffers and the pointers to them.
 cdef struct Block:
@@ -48,6 +60,8 @@ cdef struct Block:
     ArrowArray opened           # the same, which the import leaves as it is
     PyObject* kept              # list of what else the columns lie in; NULL: nothing
     uint8_t* memory             # chain of blocks (memory.blocks) that they lie in
+    Source* sources             # batches that were made here, in which they lie
+    int64_t holders             # the batch, and those whose columns lie in it
     const void* no_validity     # of the batch itself: NULL
     ArrowArray** children
 
@@ -76,6 +90,8 @@ cdef void _free_block(Block* block) noexcept nogil:
     cdef ArrowArray* column
     cdef uint8_t* memory = block.memory
     cdef uint8_t* following
+    cdef Source* source = block.sources
+    cdef Source* behind
     for index in range(block.batch.n_children):
         column = block.children[index]
         if column.release != NULL:
@@ -87,12 +103,22 @@ cdef void _free_block(Block* block) noexcept nogil:
         following = next_of(memory)[0]
         give_block(memory)
         memory = following
+    while source != NULL:
+        behind = source.following
+        _let_go(source.block)
+        free(source)
+        source = behind
     free(block)
+
+
+cdef void _let_go(Block* block) noexcept nogil:
+    if count_down(&block.holders) == 0:
+        _free_block(block)
 
 
 cdef void _release_batch(ArrowArray* array) noexcept nogil:
     array.release = NULL
-    _free_block(<Block*>array.private_data)
+    _let_go(<Block*>array.private_data)
 
 
 cdef bint any_values(const ArrowArray* batch) noexcept nogil:
@@ -122,6 +148,7 @@ cdef class BatchBuilder:
         cdef int32_t index
         if block == NULL:
             raise MemoryError("the columns of a batch")
+        block.holders = 1
         builder._block = block
         builder._schema = schema
         builder._column_count = column_count
@@ -177,8 +204,7 @@ cdef class BatchBuilder:
         cdef ArrowArray* array = &self._columns[column]
         cdef const ArrowArray* batch = source.array
         cdef const ArrowArray* taken = batch.children[source_column]
-        if not self._kept or self._kept[len(self._kept) - 1] is not source:
-            self._kept.append(source)
+        self._keep(source)
         array[0] = taken[0]
         array.offset += batch.offset + start
         array.length = self._row_count
@@ -186,6 +212,26 @@ cdef class BatchBuilder:
             array.null_count = -1
         array.release = _release_column
         array.private_data = NULL
+        return 0
+
+    cdef int _keep(self, OpenedBatch source) except -1:
+        """Keep a batch to which columns refer: its block, which needs no GIL to be let go, or else the object."""
+        cdef Block* block = <Block*>self._block
+        cdef Block* of_source
+        cdef Source* link
+        if not source.is_noted:
+            if not self._kept or self._kept[len(self._kept) - 1] is not source:
+                self._kept.append(source)
+            return 0
+        of_source = <Block*>source.array.private_data
+        if block.sources != NULL and block.sources.block == of_source:
+            return 0
+        link = <Source*>malloc(sizeof(Source))
+        if link == NULL:
+            raise MemoryError("a batch that another one refers to")
+        count_up(&of_source.holders)
+        link[0] = Source(of_source, block.sources)
+        block.sources = link
         return 0
 
     cdef int set_dictionary(self, int32_t column, object values) except -1:

@@ -44,7 +44,7 @@ from engine.records.kept_kernels cimport (
     keep_texts,
     keep_texts_bytes,
 )
-from engine.records.opened_batch cimport OpenedBatch, opened_batch
+from engine.records.opened_batch cimport OpenedBatch, opened_batch, schema_of
 from engine.records.row_mask cimport Mask, mask_from
 
 ctypedef void (*Keeping)(const uint8_t* values, int64_t rows, const uint64_t* mask, uint8_t* target) noexcept nogil
@@ -208,7 +208,7 @@ cdef int keep_into(BatchBuilder builder, list places, Mask mask, object batch) e
 cdef object kept_batch(Mask mask, object batch):
     if mask.kept == mask.rows == batch.num_rows:
         return batch
-    return kept_of(mask, batch, list(range(batch.num_columns)), batch.schema)
+    return kept_of(mask, batch, list(range(batch.num_columns)), schema_of(batch))
 
 
 cdef object kept_of(Mask mask, object batch, list places, object schema):

@@ -60,11 +60,18 @@ cdef int note_batch(object batch, object schema, const ArrowArray* array) except
     return 0
 
 
+cdef object schema_of(object batch):
+    cdef Note note = <Note>batch_notes[place_of(batch)]
+    if note.subject is not None and note.subject() is batch:
+        return note.kept
+    return batch.schema
+
+
 cdef OpenedBatch opened_batch(object batch):
     cdef Note note = <Note>batch_notes[place_of(batch)]
     cdef OpenedBatch opened = OpenedBatch.__new__(OpenedBatch)
     if note.subject is not None and note.subject() is batch:
-        opened.array = note.array
+        opened.array, opened.is_noted = note.array, True
         schema_capsule = capsule_of(note.kept)
         opened._owners = (batch, schema_capsule)
     else:

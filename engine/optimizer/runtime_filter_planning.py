@@ -13,7 +13,7 @@ Nothing passes numbers that are drawn for rows by their place.
 The source is read by the join's own task, or by the tasks that send the join its probe rows, PIPELINED: hashed by their
 key, in turn, or as they are. Then it waits for the build side (``operators.filter_registry``), where all of them run in
 one process. Joins between pass filters on to the tasks that send them rows: of a fact table that is joined with one
-table after the other, only rows are read that all of them have a partner for.
+table after the other, only rows are read that all of them have a partner for; each source of a union has the filters.
 
 It pays where few rows are kept, and where there are enough rows to spare: KEPT_SHARE_MAX and SOURCE_ROWS_MIN. The share
 that is kept is that of the build side's different keys in all keys that there are, on the side that has more of them.
@@ -31,7 +31,7 @@ Held by: tests/optimizer/test_runtime_filters.py
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -124,35 +124,44 @@ def keys_of_sources(
         return []
     if _emission(join).unmatched_probe:
         return []
-    # several channels are the inputs of a union: each source leaves out its own rows
-    probe = [channel for channel in node.inputs if channel.input_index != join.first_input]
+    # each source of a union leaves out its own rows
+    probe = _probe_channels(join, node)
     keys = join.right_keys if join.build_left else join.left_keys
-    places = [(key, _place_of(nodes, readers, channel, name)) for channel in probe for key, name in enumerate(keys)]
-    return [(key, place) for key, place in places if place is not None and place.is_stored == is_stored]
+    return [
+        (key, place)
+        for channel in probe
+        for key, name in enumerate(keys)
+        for place in _places_of(nodes, readers, channel, name)
+        if place.is_stored == is_stored
+    ]
 
 
-def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, name: str) -> Place | None:
-    """Return the source of a channel's column, if all of it is read for this channel alone."""
-    joins: list[int] = []
-    is_stored = False
-    while channel.ship_strategy in _SHIPPED and readers[channel.source] == 1:
+def _places_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, name: str) -> Iterator[Place]:
+    """Yield the sources of a channel's column, each of which is read for this channel alone."""
+    #: channels, the column's name there, the joins that pass filters on to them, and whether rows are stored since
+    above: list[tuple[Channel, str, tuple[int, ...], bool]] = [(channel, name, (), False)]
+    while above:
+        channel, name, joins, is_stored = above.pop()
+        if channel.ship_strategy not in _SHIPPED or readers[channel.source] != 1:
+            continue
         is_stored = is_stored or not channel.is_pipelined
         found = _made_of(nodes, readers, nodes[channel.source], name)
         if found is None:
-            return None
+            continue
         node, made_of = found
         operator = node.descriptor.operator
         if isinstance(operator, SourceOperator):
-            return Place(node.id, made_of, tuple(joins), is_stored)
-        own_name = _probe_column(operator, node, made_of) if isinstance(operator, HashJoinOperator) else None
-        if own_name is None or not isinstance(operator, HashJoinOperator):
-            return None
-        below = [each for each in node.inputs if each.input_index != operator.first_input]
-        if len(below) != 1:
-            return None
-        joins.append(node.id)
-        (channel,), name = below, own_name
-    return None
+            yield Place(node.id, made_of, joins, is_stored)
+        elif isinstance(operator, HashJoinOperator):
+            own_name = _probe_column(operator, node, made_of)
+            if own_name is not None:
+                below = reversed(_probe_channels(operator, node))
+                above += [(each, own_name, (*joins, node.id), is_stored) for each in below]
+
+
+def _probe_channels(join: HashJoinOperator, node: PhysicalNode) -> list[Channel]:
+    """Return the channels of a join's probe side: several are the inputs of a union."""
+    return [channel for channel in node.inputs if channel.input_index != join.first_input]
 
 
 def _made_of(

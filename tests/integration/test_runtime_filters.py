@@ -139,6 +139,23 @@ def test_a_join_probes_with_the_rows_of_all_branches_of_a_union(env, tmp_path, h
     assert_same_rows(rows_of(data.to_arrow()), expected_rows("int64", how, is_right=False))
 
 
+@pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_a_join_passes_filters_on_to_all_branches_of_a_union(env, tmp_path, hint):
+    written(tmp_path, "int64")
+    parts = [
+        env.read_parquet(tmp_path / "facts.parquet").filter(wanted) for wanted in (col("n") < 1500, col("n") >= 1500)
+    ]
+    numbers = env.from_arrow(pa.table({"e": range(0, 4000, 3)}))
+    first = parts[0].union(parts[1]).join(numbers, left_on="n", right_on="e", hint=JoinHint.BROADCAST_HASH_SECOND)
+    data = first.join(env.read_parquet(tmp_path / "small.parquet"), left_on="k", right_on="d", hint=hint)
+    is_batch = env.configuration.get(EXECUTION_MODE) == "BATCH"
+    assert data.explain().count("run-time filter on k") == (0 if is_batch else 2)
+    expected = [
+        (*row[:3], row[1], *row[3:]) for row in expected_rows("int64", "inner", is_right=False) if row[1] % 3 == 0
+    ]
+    assert_same_rows(rows_of(data.to_arrow()), expected)
+
+
 @pytest.mark.parametrize("source", ["from_arrow", "read_csv"])
 @pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
 def test_sources_of_other_formats_are_filtered_behind_the_reader(open_environment, tmp_path, source, hint):

@@ -106,6 +106,15 @@ def test_joins_between_pass_filters_on():
     assert [list(join.passes) for join in joins] == behind
 
 
+def test_joins_between_pass_filters_on_to_all_branches_of_a_union():
+    builder = Builder()
+    branches = [facts(builder), builder.source(FACTS, 1e6, columns=KEYS, path="others.parquet")]
+    behind = builder.source(schema(c="int64", f="int64"), 900, path="other.parquet")
+    first = builder.join(builder.union(*branches), behind, hint=BROADCAST_SECOND, left_on="a", right_on="c")
+    builder.sink(builder.join(first, dimension(builder), hint=BROADCAST_SECOND, left_on="k", right_on="d"))
+    assert filters(builder) == [("k", 0)] * 2
+
+
 def test_numbers_that_are_drawn_for_rows_of_another_join_are_those_of_all_its_rows():
     builder = Builder()
     other = builder.source(schema(c="int64", f="int64"), 900, path="other.parquet")

@@ -11,6 +11,7 @@ from engine.graph.operator_descriptor import (
     HashAggregateOperator,
     HashJoinOperator,
     JoinOperator,
+    KeyFilterOperator,
     LimitOperator,
     MergeRunsOperator,
     ProjectOperator,
@@ -244,6 +245,8 @@ def run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tabl
     match node.descriptor.operator:
         case SourceOperator(spec=spec):
             return read(spec, tables)[subtask :: node.parallelism]
+        case KeyFilterOperator():
+            return []  # sources leave out nothing here: joins drop what filters would
         case ProjectOperator(expressions=expressions):
             return [{each.name: evaluate(each.expression, row) for each in expressions} for row in rows]
         case FilterOperator(predicate=predicate):

@@ -40,6 +40,7 @@ from engine.memory.kept_results import KeptResults
 from engine.records.narrow_decimals import is_narrow, is_wide_decimal, narrow_type, wide_batch
 from engine.records.python_values import shown_value
 from engine.records.row_mask import Mask
+from engine.records.side_by_side import chosen_columns
 
 #: limit of the bytes of what was compiled that is kept, of each kind
 _KEPT_BYTES_MAX: Final = 8 << 20
@@ -401,22 +402,26 @@ class Projection:
             return self._output.batch_of(self._compiled(batch, self._narrow_places)) if made is None else made
         if not chosen:
             return batch.select([])  # a batch of no columns has rows, which arrays alone do not tell
-        return self._output.batch_of([batch.column(index) for index in chosen])
+        try:
+            made = chosen_columns(batch, chosen, self._schema_for(batch, ()))
+        except pa.ArrowInvalid:  # of another type than told: Arrow casts it
+            made = None
+        return self._output.batch_of([batch.column(index) for index in chosen]) if made is None else made
 
     def _made_natively(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the batch that steps make and columns are passed on to; None: Arrow's functions must make it."""
+        return self._compiled.batch_of(batch, self._narrow_places, partial(self._schema_for, batch))
+
+    def _schema_for(self, batch: pa.RecordBatch, is_narrow: tuple[bool, ...]) -> pa.Schema:
+        """Return the schema of what is made of a batch; pa.ArrowInvalid: its columns are of other types than told."""
         source, schemas = self._schemas
         if source is None or not source.equals(batch.schema):
             source, schemas = self._schemas = batch.schema, {}
-
-        def schema_of(is_narrow: tuple[bool, ...]) -> pa.Schema:
-            schema = schemas.get(is_narrow)
-            if schema is None:
-                types = self._compiled.result_types(source, is_narrow, self._output.schema.types)
-                schema = schemas[is_narrow] = self._output.with_types(types)
-            return schema
-
-        return self._compiled.batch_of(batch, self._narrow_places, schema_of)
+        schema = schemas.get(is_narrow)
+        if schema is None:
+            types = self._compiled.result_types(source, is_narrow, self._output.schema.types)
+            schema = schemas[is_narrow] = self._output.with_types(types)
+        return schema
 
 
 #: arrays that may have another type than the schema says

@@ -125,7 +125,9 @@ cdef class GroupLook:
 
 
 cdef GroupChunks chunks_of(list groups):
-    return groups[0][0] if len(groups) == 1 else GroupChunks.of_run(groups)
+    """Chunks of row groups; those with numbers of texts are a run, which has the same numbers in every look."""
+    cdef GroupChunks first = groups[0][0]
+    return first if len(groups) == 1 and not first.has_codes() else GroupChunks.of_run(groups)
 
 
 cdef object joined(list batches, int64_t rows):

@@ -20,6 +20,7 @@ cdef class GroupChunks:
 
     cdef int _allocate(self, int32_t groups) except -1
     cdef int64_t rows(self)
+    cdef bint has_codes(self) noexcept
 
 
 # Where a column is among the row groups of a batch.
@@ -28,6 +29,7 @@ cdef struct RunPlace:
     bint is_entered
     int64_t end                 # of the row group, in rows of the batch
     int64_t kept                # rows of those before it
+    bint has_own_texts          # codes are of the dictionary of the only row group, which is large
 
 
 @cython.final
@@ -36,10 +38,11 @@ cdef class GroupReader:
     cdef object _source             # what the row group is read from
     cdef dict _codecs               # those that are pyarrow's, by name
     cdef GroupChunks _chunks        # the row groups that are read
-    cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
+    cdef list _dictionaries         # of coded columns: the texts of a row group of its own
+    cdef list _merged_texts         # and those that are merged, as far as they have become an array
     cdef Chunk* _columns
     cdef RunPlace* _places          # of each column, where there are several row groups
-    cdef MergedTexts* _merged       # of coded columns, likewise
+    cdef MergedTexts* _merged       # of coded columns, likewise; a few texts last
     cdef Scratch* _scratch
     cdef int32_t _column_count
     cdef readonly int64_t rows_read

@@ -65,6 +65,8 @@ from engine.records.side_by_side cimport SideBySide
 
 #: a batch keeps no room for texts beyond this, and a window no more
 cdef int64_t ROOM_KEPT_MAX = 8 << 20
+#: texts of a column up to which row groups that are read later have the same dictionary
+cdef int64_t LASTING_TEXTS_MAX = 256
 cdef dict CODECS = {"UNCOMPRESSED": CODEC_NONE, "SNAPPY": CODEC_SNAPPY}
 cdef dict OTHER_CODECS = {"ZSTD": "zstd", "GZIP": "gzip", "LZ4": "lz4_raw", "BROTLI": "brotli"}
 cdef object LARGE = (pa.large_string(), pa.large_binary())
@@ -136,6 +138,14 @@ cdef class GroupChunks:
             run._codecs += chunks._codecs
         return run
 
+    cdef bint has_codes(self) noexcept:
+        """Whether there are numbers of texts among the columns."""
+        cdef int32_t index
+        for index in range(self._column_count):
+            if self._columns[index].shape == SHAPE_CODES:
+                return True
+        return False
+
     cdef int64_t rows(self):
         cdef int32_t group
         cdef int64_t rows = 0
@@ -161,6 +171,7 @@ cdef class GroupReader:
         cdef int32_t index
         self._schema, self._codecs = schema, {}
         self._column_count = <int32_t>len(schema)
+        self._merged_texts = [None] * self._column_count
         self._columns = <Chunk*>calloc(max(1, self._column_count), sizeof(Chunk))
         self._places = <RunPlace*>calloc(max(1, self._column_count), sizeof(RunPlace))
         self._merged = <MergedTexts*>calloc(max(1, self._column_count), sizeof(MergedTexts))
@@ -182,8 +193,10 @@ cdef class GroupReader:
         self._source = source
         for index in range(self._column_count):
             self._columns[index].descriptor, self._columns[index].parts = descriptor, parts
-            self._places[index] = RunPlace(0, False, 0, 0)
-            begin_texts(&self._merged[index])
+            self._places[index] = RunPlace(0, False, 0, 0, False)
+            if self._merged[index].count > LASTING_TEXTS_MAX:
+                begin_texts(&self._merged[index])
+                self._merged_texts[index] = None
             begin_chunk(&self._columns[index], &chunks._columns[index])
 
     def __dealloc__(self):
@@ -353,7 +366,8 @@ cdef class GroupReader:
             status = take_rows(column)
             if status:
                 return status
-            if column.shape == SHAPE_CODES:
+            place.has_own_texts = self._chunks._group_count == 1 and column.dictionary_count > LASTING_TEXTS_MAX
+            if column.shape == SHAPE_CODES and not place.has_own_texts:
                 if not merge_texts(&self._merged[index], column.words.data, <const uint32_t*>column.offsets.data,
                                    column.dictionary_count):
                     return CHUNK_NO_MEMORY
@@ -420,12 +434,13 @@ cdef class GroupReader:
         """The texts of a coded column; there may be more of them after another page."""
         cdef Chunk* column = &self._columns[index]
         cdef MergedTexts* merged = &self._merged[index]
-        cdef bint is_run = self._chunks._rows != NULL
-        cdef int64_t count = merged.count if is_run else column.dictionary_count
-        cdef const int32_t* ends = <const int32_t*>(merged.offsets.data if is_run else column.offsets.data)
+        cdef bint is_merged = self._chunks._rows != NULL and not self._places[index].has_own_texts
+        cdef list dictionaries = self._merged_texts if is_merged else self._dictionaries
+        cdef int64_t count = merged.count if is_merged else column.dictionary_count
+        cdef const int32_t* ends = <const int32_t*>(merged.offsets.data if is_merged else column.offsets.data)
         cdef int64_t size
         cdef bint is_large
-        known = self._dictionaries[index]
+        known = dictionaries[index]
         if known is not None and len(known) == count:
             return known
         value_type = self._schema.field(index).type.value_type
@@ -435,9 +450,10 @@ cdef class GroupReader:
         texts = pa.allocate_buffer(size + PAGE_SLACK)
         copy_offsets(ends + 1, count, is_large, <uint8_t*><uintptr_t>offsets.address)
         if size:
-            memcpy(<void*><uintptr_t>texts.address, merged.words.data if is_run else column.words.data, <size_t>size)
+            memcpy(<void*><uintptr_t>texts.address, merged.words.data if is_merged else column.words.data,
+                   <size_t>size)
         found = pa.Array.from_buffers(value_type, count, [None, offsets, texts], 0)
-        self._dictionaries[index] = found
+        dictionaries[index] = found
         return found
 
     cdef str _place(self, int32_t index):

@@ -15,6 +15,9 @@ cdef class OpenedBatch:
 # The structures of a pyarrow.RecordBatch, which live as long as what is returned.
 cdef OpenedBatch opened_batch(object batch)
 
+# Whether a batch is noted.
+cdef bint is_noted(object batch)
+
 # The schema of a batch; the object that it was made with where that is known, of which the structure is kept.
 cdef object schema_of(object batch)
 

@@ -60,11 +60,14 @@ cdef int note_batch(object batch, object schema, const ArrowArray* array) except
     return 0
 
 
+cdef bint is_noted(object batch):
+    cdef Note note = <Note>batch_notes[place_of(batch)]
+    return note.subject is not None and note.subject() is batch
+
+
 cdef object schema_of(object batch):
     cdef Note note = <Note>batch_notes[place_of(batch)]
-    if note.subject is not None and note.subject() is batch:
-        return note.kept
-    return batch.schema
+    return note.kept if note.subject is not None and note.subject() is batch else batch.schema
 
 
 cdef OpenedBatch opened_batch(object batch):

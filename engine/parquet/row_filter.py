@@ -15,6 +15,9 @@ dictionary, a handful, and looked up by number for the rows; no text is written 
 fail: a dictionary may have texts that no row has. All other parts are one predicate over plain columns, of the rows
 that are left by then where those are few and it cannot fail.
 
+Where one column of several leaves few rows, by a test or by parts that look at it alone, the columns of the filter are
+read in two steps: that one, then the others of the rows that are left. The first batch shows which one it is.
+
 ``tests``: filters of keys, which joins have made while the job runs (``records.adaptive_key_filter``). Each is asked as
 long as it is of use, of the rows that are left by then. They come before the predicate where batches have shown that
 they leave a smaller share of the rows, and it cannot fail. The last of them may be the threshold of a top-n
@@ -25,12 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
 from engine.parquet.column_streams import Beside, ColumnStream
+from engine.parquet.filter_steps import FilterSteps, FirstColumn
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.adaptive_key_filter import FEW_ROWS_SHARE, AdaptiveKeyFilter, mask_of
 from engine.records.arrow_functions import pc
@@ -43,6 +48,12 @@ from engine.records.top_keys import TopTest
 
 #: some columns of a row group, in batches of so many rows
 OpenColumns = Callable[[Sequence[str], int], ColumnStream]
+
+#: rows of a batch that are looked at: ALL_ROWS, NO_ROWS, or those of a mask
+_Rows: TypeAlias = bool | pa.BooleanArray | Mask
+#: columns of the filter of rows that were looked at, which of these are kept, and which were looked at
+_Filtered: TypeAlias = tuple[pa.RecordBatch, Mask | None, _Rows]
+_Looked: TypeAlias = Callable[[_Rows], _Filtered]
 
 _TRUE = scalar_of(True)
 _NOTHING = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
@@ -89,6 +100,8 @@ class RowFilter:
         #: columns that it takes as narrow decimals
         self.narrow_columns = frozenset() if self._plain is None else self._plain.narrow_columns
         can_raise = self._plain is not None and self._plain.can_raise
+        by_code = [(part.column, part.mask) for part in self._by_code]
+        self._steps = None if can_raise else FilterSteps(by_code, others, tests, schema, self.narrow_columns)
         self._may_test_first = (
             predicate is not None and not can_raise and all(isinstance(one, AdaptiveKeyFilter) for one in tests)
         )
@@ -114,11 +127,11 @@ class RowFilter:
         """
         own, others, sides = self.sides_of(columns)
         looked = rows * looks
-        filtered, beside = open_columns(self.columns, looked), _Beside(partial(open_columns, others, rows))
+        filtered, beside = self._looked_at(open_columns, looked), _Beside(partial(open_columns, others, rows))
         for start in range(0, row_count, looked):
             count = min(looked, row_count - start)
             share = ALL_ROWS if possible is None else share_of(possible, start, count)
-            batch, mask = self._filtered(filtered, share)
+            batch, mask, share = filtered(share)
             if not others:
                 if batch.num_rows if mask is None else mask.kept:
                     yield kept(batch, mask, columns)
@@ -152,31 +165,62 @@ class RowFilter:
             sides = self._sides[tuple(columns)] = own, others, SideBySide(columns)
         return sides
 
-    def _filtered(self, stream: ColumnStream, share: bool | pa.BooleanArray) -> tuple[pa.RecordBatch, Mask | None]:
-        """Return the columns of the filter of the next rows that are looked at, and which of these are kept."""
+    def _looked_at(self, open_columns: OpenColumns, rows: int) -> _Looked:
+        """Return a function that reads the columns of the filter of the next so many rows."""
+        steps = self._steps
+        first = None if steps is None else steps.first
+        if steps is None or first is None:
+            return partial(self._together, open_columns(self.columns, rows))
+        others = [name for name in self.columns if name != first.column]
+        beside = _Beside(partial(open_columns, others, rows))
+        return partial(self._in_steps, first, open_columns([first.column], rows), beside, SideBySide(self.columns))
+
+    def _together(self, stream: ColumnStream, share: _Rows) -> _Filtered:
+        """Return the columns of the filter of the next rows, of those that are looked at, and which ones are kept."""
         if share is NO_ROWS:
             stream.skip()
-            return _NOTHING, None
-        batch = stream.read(None if share is ALL_ROWS else share)
-        if batch is None:
-            raise pa.ArrowInvalid("its columns end before its rows do")
-        return batch, self.mask(batch)
+            return _NOTHING, None, share
+        batch = _next(stream, share)
+        if self._steps is not None and share is ALL_ROWS:
+            self._steps.choose(batch)
+        return batch, self.mask(batch), share
 
-    def mask(self, batch: pa.RecordBatch) -> Mask | None:
-        """Return the mask of a batch's rows, which has ``columns`` at least; None: all are kept."""
-        if not self._tests:
+    def _in_steps(
+        self, first: FirstColumn, stream: ColumnStream, beside: _Beside, sides: SideBySide, share: _Rows
+    ) -> _Filtered:
+        """Return the same, where the rows that are looked at are those that the first column leaves."""
+        if share is NO_ROWS:
+            stream.skip()
+            beside.skip(1)
+            return _NOTHING, None, share
+        batch = _next(stream, share)
+        left = first.mask(batch.column(0))
+        if not left.kept:
+            beside.skip(1)
+            return _NOTHING, None, share
+        looked_at = _of_all_rows(share, left)
+        batch = beside.read(looked_at, Beside(sides, batch, left))
+        return batch, self.mask(batch, first.test), looked_at
+
+    def mask(self, batch: pa.RecordBatch, passed: AdaptiveKeyFilter | None = None) -> Mask | None:
+        """Return the mask of a batch's rows, which has ``columns`` at least; None: all are kept.
+
+        passed: a test that all of its rows have passed.
+        """
+        tests = self._tests if passed is None else [test for test in self._tests if test is not passed]
+        if not tests:
             return self._predicate_mask(batch, None)
         if not self._may_test_first:
-            return mask_of(self._tests, batch, self._predicate_mask(batch, None))
+            return mask_of(tests, batch, self._predicate_mask(batch, None))
         if self._tested.is_smaller_than(self._asked):
-            tested = mask_of(self._tests, batch)
+            tested = mask_of(tests, batch)
             left = self._tested.add(tested, batch.num_rows)
             mask = self._predicate_mask(batch, tested) if left else tested
             self._asked.add(mask, left)
         else:
             mask = self._predicate_mask(batch, None)
             left = self._asked.add(mask, batch.num_rows)
-            mask = mask_of(self._tests, batch, mask)
+            mask = mask_of(tests, batch, mask)
             self._tested.add(mask, left)
         return mask
 
@@ -225,7 +269,7 @@ class _Beside:
         """Pass over batches, at the latest before one is read."""
         self._skipped += batches
 
-    def read(self, mask: pa.BooleanArray | None, beside: Beside) -> pa.RecordBatch:
+    def read(self, mask: pa.BooleanArray | Mask | None, beside: Beside) -> pa.RecordBatch:
         """Return the rows of the next batch that a mask leaves, beside as many of other columns."""
         if self._stream is None:
             self._stream = self._open_columns()
@@ -256,11 +300,21 @@ class _Share:
         return self._left * other._asked < other._left * self._asked
 
 
-def _of_all_rows(share: bool | pa.BooleanArray, mask: Mask | None) -> Mask | None:
+def _next(stream: ColumnStream, share: _Rows) -> pa.RecordBatch:
+    """Return the rows of the next batch that are looked at."""
+    batch = stream.read(None if isinstance(share, bool) else share)
+    if batch is None:
+        raise pa.ArrowInvalid("its columns end before its rows do")
+    return batch
+
+
+def _of_all_rows(share: _Rows, mask: Mask | None) -> Mask | None:
     """Return a mask of the rows that were looked at as one of all rows of a batch."""
     if share is ALL_ROWS:
         return mask
-    return Mask(share) if mask is None else narrowed_mask(share, mask)
+    if mask is not None:
+        return narrowed_mask(share, mask)
+    return share if isinstance(share, Mask) else Mask(share)
 
 
 def kept(batch: pa.RecordBatch, mask: Mask | None, columns: Sequence[str]) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
-from engine.records.kept_rows import kept_rows
+from engine.records.kept_rows import kept_columns
 from engine.records.row_mask import Mask, flags_of_codes, narrowed_mask
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def mask_of(
     """Return the mask of rows that pass all tests, among those of a mask, or among all; None: all of them."""
     for test in tests:
         if test.is_on and (mask is None or mask.kept):
-            mask = test.mask(batch.column(test.column), mask)
+            mask = test.mask_of(batch, mask)
     return mask
 
 
@@ -52,17 +52,23 @@ class AdaptiveKeyFilter:
         self.rows_dropped = 0
         self._trial_rows = 0
         self._trial_dropped = 0
+        self._name = column.encode()
+        #: schema of the last batch of which few rows were asked for, place of the column, and schema of it alone
+        self._alone: tuple[pa.Schema | None, int, pa.Schema] = None, 0, pa.schema([])
 
     def mask(self, array: pa.Array, mask: Mask | None = None) -> Mask:
         """Return the mask of rows that may have a partner, among those of a mask; the array: plain, or a dictionary."""
-        asked = len(array) if mask is None else mask.kept
+        return self.mask_of(pa.RecordBatch.from_arrays([array], names=[self.column]), mask)
+
+    def mask_of(self, batch: pa.RecordBatch, mask: Mask | None = None) -> Mask:
+        """Return the same of the rows of a batch, which has the column."""
+        asked = batch.num_rows if mask is None else mask.kept
         if mask is None:
-            found = self._found(array)
-        elif asked <= FEW_ROWS_SHARE * len(array):
-            few = kept_rows(pa.RecordBatch.from_arrays([array], names=[self.column]), mask)
-            found = narrowed_mask(mask, self._found(few.column(0)))
+            found = self._found_in(batch)
+        elif asked <= FEW_ROWS_SHARE * batch.num_rows:
+            found = narrowed_mask(mask, self._found_in(self._few(batch, mask)))
         else:
-            found = mask.both(self._found(array))
+            found = mask.both(self._found_in(batch))
         dropped = asked - found.kept
         self.rows_dropped += dropped
         self._trial_rows += asked
@@ -71,6 +77,20 @@ class AdaptiveKeyFilter:
             self.is_on = self._trial_dropped >= (1 - KEPT_SHARE_MAX) * self._trial_rows
             self._trial_rows = self._trial_dropped = 0
         return found
+
+    def _few(self, batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
+        """Return the column of the rows of a mask."""
+        schema, place, alone = self._alone
+        if schema is None or not schema.equals(batch.schema):
+            schema = batch.schema
+            place = schema.get_field_index(self.column)
+            alone = pa.schema([schema.field(place)])
+            self._alone = schema, place, alone
+        return kept_columns(batch, mask, [place], alone)
+
+    def _found_in(self, batch: pa.RecordBatch) -> Mask:
+        found = self.filter.mask_of(batch, self._name)
+        return self._found(batch.column(self.column)) if found is None else found
 
     def _found(self, array: pa.Array) -> Mask:
         if not isinstance(array, pa.DictionaryArray):

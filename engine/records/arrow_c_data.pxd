@@ -21,6 +21,7 @@ cdef extern from *:
     """
     struct ArrowSchema:
         const char* format
+        const char* name
         const char* metadata
         int64_t flags
         int64_t n_children

@@ -12,6 +12,7 @@ cdef class KeyFilter:
     cdef readonly int64_t value_count    # as they came, repeated ones too
     cdef readonly int64_t size_bytes     # of its bits
     cdef readonly bint is_exact          # one bit for each number from the lowest to the highest key
+    cdef bytes _format                   # of the keys' type in the Arrow C data interface
     cdef int32_t _kind
     cdef int32_t _width                  # of an integer: bytes; 0: no integer
     cdef uint64_t _sign                  # of an integer: the bit that, turned over, makes words compare as numbers do

@@ -23,9 +23,10 @@ Bloom filters", with a block of one word as in Velox; the exact join filters of 
 """
 
 cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memset, strcmp
 
 from engine.records.arrow_batch cimport (
     KIND_BYTES,
@@ -38,9 +39,11 @@ from engine.records.arrow_batch cimport (
     ColumnView,
     column_is_null,
 )
-from engine.records.byte_kernels cimport count_ones
+from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
+from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.hashing cimport hash_batch, rehash
 from engine.records.number_types cimport Word
+from engine.records.opened_batch cimport OpenedBatch, opened_batch
 from engine.records.row_mask cimport Mask
 
 import pyarrow as pa
@@ -52,6 +55,8 @@ cdef enum:
     HASHED_ROWS = 1024
     # fewer take no longer than giving the GIL away and taking it again
     BRIEF_ROWS = 4096
+    # beyond, pages that are touched first are cleared by the kernel
+    BRIEF_BYTES = 1 << 18
     WORD_BITS_PER_KEY = 16
     WORD_BITS_PER_KEY_MIN = 8
     WORDS_MIN_SHIFT = 3
@@ -149,18 +154,22 @@ cdef list _view_integers(object array, int32_t width, ColumnView* column):
     return buffers
 
 
-#: kind and width of key types seen so far
+#: kind, width and format of key types seen so far
 cdef dict _kinds = {}
 
 
 cdef tuple _kind_of(object data_type):
     cdef ArrowBatch batch
+    cdef const ArrowSchema* opened
     found = _kinds.get(data_type)
     if found is None:
         batch = _opened(pa.nulls(0, data_type))
         # Others do not lie there as numbers: they are hashed.
         is_plain = plain_type(data_type) == data_type
-        found = _kinds[data_type] = batch.columns[0].kind, batch.columns[0].width if is_plain else 0
+        schema = pa.schema([pa.field("key", data_type)]).__arrow_c_schema__()
+        opened = <const ArrowSchema*>PyCapsule_GetPointer(schema, b"arrow_schema")
+        width = batch.columns[0].width if is_plain else 0
+        found = _kinds[data_type] = batch.columns[0].kind, width, <bytes>opened.children[0].format
     return found
 
 
@@ -169,7 +178,7 @@ cdef class KeyFilter:
     """Made by ``key_filter`` and ``merged``."""
 
     def __cinit__(self, data_type not None):
-        kind, width = _kind_of(data_type)
+        kind, width, self._format = _kind_of(data_type)
         self.data_type = data_type
         self._kind = kind
         self._lowest = ~<uint64_t>0
@@ -214,7 +223,8 @@ cdef class KeyFilter:
 
     cdef int _take_bits(self) except -1:
         cdef uint64_t size = ((self._highest - self._lowest + 2) + 63) // 64 * 8
-        self._bits = <uint8_t*>calloc(size, 1)
+        with nogil:     # megabytes are cleared
+            self._bits = <uint8_t*>calloc(size, 1)
         if self._bits == NULL:
             raise MemoryError("an exact filter of keys")
         self.size_bytes = size
@@ -227,7 +237,8 @@ cdef class KeyFilter:
             shift += 1
         if (<int64_t>64 << shift) < rows * WORD_BITS_PER_KEY_MIN:
             return 0
-        self._words = <uint64_t*>calloc(<size_t>1 << shift, sizeof(uint64_t))
+        with nogil:
+            self._words = <uint64_t*>calloc(<size_t>1 << shift, sizeof(uint64_t))
         if self._words == NULL:
             raise MemoryError("a Bloom filter of keys")
         self._word_shift = shift
@@ -238,7 +249,7 @@ cdef class KeyFilter:
         cdef ColumnView column
         cdef int64_t count = len(array)
         lies_in = _view_integers(array, self._width, &column)
-        if count <= BRIEF_ROWS:
+        if count <= BRIEF_ROWS and self.size_bytes <= BRIEF_BYTES:
             _set_any(self, &column, count)
         else:
             with nogil:
@@ -332,6 +343,43 @@ cdef class KeyFilter:
             self._look_up(batch, &column, count, <uint8_t*>found.words)
         found.count()
         return found.both(Mask(pc.is_valid(array))) if array.null_count else found
+
+    def mask_of(self, batch not None, bytes column not None):
+        """Return the mask of the rows of a batch whose value in a column may be a key.
+
+        None: the filter is not exact, or the column is not of integers of the keys' type (``mask`` is for it).
+        """
+        cdef OpenedBatch opened
+        cdef const ArrowArray* array
+        cdef ColumnView view
+        cdef Mask found
+        cdef int64_t index
+        if not self.is_exact:
+            return None
+        opened = opened_batch(batch)
+        for index in range(opened.schema.n_children):
+            if strcmp(opened.schema.children[index].name, <const char*>column) == 0:
+                break
+        else:
+            return None
+        array = opened.array.children[index]
+        if array.dictionary != NULL or strcmp(opened.schema.children[index].format, <const char*>self._format) != 0:
+            return None
+        memset(&view, 0, sizeof(ColumnView))
+        view.offset = array.offset + opened.array.offset
+        view.values = <const uint8_t*>array.buffers[1]
+        found = Mask.unset(opened.array.length)
+        if found.rows > BRIEF_ROWS:
+            with nogil:
+                self._look_up(None, &view, found.rows, <uint8_t*>found.words)
+        else:
+            self._look_up(None, &view, found.rows, <uint8_t*>found.words)
+        if array.null_count != 0 and array.buffers[0] != NULL:
+            for index in range((found.rows + 63) >> 6):
+                found.words[index] &= bits_from(<const uint8_t*>array.buffers[0], view.offset + 64 * index,
+                                                min(64, found.rows - 64 * index))
+        found.count()
+        return found
 
     def may_lie_between(self, lows not None, highs not None):
         """Return a flag for each pair of bounds: whether some key may lie between them; a null is no bound."""

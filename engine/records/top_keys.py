@@ -237,6 +237,10 @@ class TopTest:
             self.keys.count_out(left)
         return found
 
+    def mask_of(self, batch: pa.RecordBatch, mask: Mask | None = None) -> Mask | None:
+        """Return the same of the rows of a batch, which has the column."""
+        return self.mask(batch.column(self.column), mask)
+
     @staticmethod
     def _anded(mask: Mask | None, found: pa.BooleanArray | None) -> Mask | None:
         if found is None:

@@ -177,3 +177,27 @@ def test_an_exact_filter_that_joins_a_larger_one_gives_each_of_its_keys():
     whole = merged([near, far], 1 << 20)
     assert not whole.is_exact
     assert all(whole.mask(pa.array([-70, -7, 0, 57, 1 << 20, 1 << 40, -(1 << 50)], pa.int64())).array().to_pylist())
+
+
+@pytest.mark.parametrize("data_type", [pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us")])
+@pytest.mark.parametrize(("nulls", "offset", "rows"), [(False, 0, 100), (True, 3, 100), (True, 67, 20_000)])
+def test_a_column_of_a_batch_is_looked_up_where_it_lies(data_type, nulls, offset, rows):
+    small = pa.int64() if pa.types.is_temporal(data_type) and data_type != pa.date32() else pa.int32()
+    values = [None if nulls and row % 7 == 0 else row % 90 for row in range(rows + offset)]
+    column = pa.array(values, small).cast(data_type).slice(offset)
+    found = key_filter([pa.array([3, 5, 88], small).cast(data_type)], 1 << 20)
+    batch = pa.record_batch({"other": pa.array(range(rows)), "k": column})
+    mask = found.mask_of(batch, b"k")
+    assert mask.array().to_pylist() == [value in (3, 5, 88) for value in values[offset:]]
+    assert mask.kept == found.mask(column).kept
+    sliced = found.mask_of(batch.slice(9), b"k")
+    assert sliced.array().equals(mask.array().slice(9))
+
+
+def test_other_columns_are_left_to_the_array():
+    found = key_filter([pa.array([1, 2])], 1 << 20)
+    assert found.mask_of(pa.record_batch({"k": pa.array([1], pa.int32())}), b"k") is None
+    assert found.mask_of(pa.record_batch({"k": pa.array([1]).dictionary_encode()}), b"k") is None
+    assert found.mask_of(pa.record_batch({"n": pa.array([1])}), b"k") is None
+    bloom = key_filter([pa.array(np.arange(1000) * (1 << 40))], 1 << 20)
+    assert bloom.mask_of(pa.record_batch({"k": pa.array([1])}), b"k") is None

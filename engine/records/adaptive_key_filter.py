@@ -61,7 +61,7 @@ class AdaptiveKeyFilter:
         return self.mask_of(pa.RecordBatch.from_arrays([array], names=[self.column]), mask)
 
     def mask_of(self, batch: pa.RecordBatch, mask: Mask | None = None) -> Mask:
-        """Return the same of the rows of a batch, which has the column."""
+        """Mask the rows of a batch, which has the column, as ``mask`` does."""
         asked = batch.num_rows if mask is None else mask.kept
         if mask is None:
             found = self._found_in(batch)

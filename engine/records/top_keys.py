@@ -238,7 +238,7 @@ class TopTest:
         return found
 
     def mask_of(self, batch: pa.RecordBatch, mask: Mask | None = None) -> Mask | None:
-        """Return the same of the rows of a batch, which has the column."""
+        """Mask the rows of a batch, which has the column, as ``mask`` does."""
         return self.mask(batch.column(self.column), mask)
 
     @staticmethod

@@ -11,6 +11,7 @@ already cannot be split any more.
 A broadcast input whose size is a guess is written in hash partitions by the join's keys, of which every subtask reads
 all: as many bytes, and should it be too large, each subtask reads its own partition instead.
 
+Expected sizes are those of rows as they are stored, as real ones are: two narrow columns take twice their bytes there.
 An expected size is *certain* when a source's statistics, projections, unions, sorts and limits are all that lead to it.
 
 Held by: tests/adaptive/test_decisions.py
@@ -43,7 +44,7 @@ from engine.optimizer.heavy_keys import has_heavy_keys
 from engine.optimizer.join_alternatives import BF, FB, FF, HH, LocalStrategy, correct_pairs, offered_alternatives
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
 from engine.shown_sizes import size_text
-from engine.statistics.estimates import Estimates
+from engine.statistics.estimates import Estimates, stored
 
 
 def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: Sequence[Sequence[int]]) -> JobGraph:
@@ -124,10 +125,10 @@ def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
     limits = []
     for side, channel in enumerate(node.inputs):
         other = node.inputs[1 - side]
-        stay = optimized.nodes[other.source]
-        is_open = stay.estimates.is_size_known and not _is_certain(optimized, channel.source)
-        limit = broadcast_limit(stay.estimates, node.parallelism, optimized.settings.page_budget.operator_bytes)
-        expected = optimized.nodes[channel.source].estimates.size_bytes
+        stay = _stored(optimized.nodes[other.source])
+        is_open = stay.is_size_known and not _is_certain(optimized, channel.source)
+        limit = broadcast_limit(stay, node.parallelism, optimized.settings.page_budget.operator_bytes)
+        expected = _stored(optimized.nodes[channel.source]).size_bytes
         if is_open and facts.may_broadcast[side] and _are_plain(node.inputs):
             limits.append(f"broadcast when {SIDES[side]} <= {size_text(min(limit, expected / SWITCH_FACTOR))}")
         elif is_open and facts.may_repartition and channel.ship_strategy is ShipStrategy.BROADCAST:
@@ -153,10 +154,15 @@ def _are_plain(channels: Sequence[Channel]) -> bool:
 
 
 def _expected(node: PhysicalNode, *, is_certain: bool) -> ExpectedSize | None:
-    estimates: Estimates = node.estimates
+    estimates = _stored(node)
     if not estimates.is_size_known:
         return None
     return ExpectedSize(estimates.rows, estimates.size_bytes, is_certain)
+
+
+def _stored(node: PhysicalNode) -> Estimates:
+    """Return the estimates of a node in the bytes that are measured when its rows are stored."""
+    return stored(node.estimates, node.descriptor.output_schema)
 
 
 def _is_certain(optimized: OptimizedPlan, node_id: int) -> bool:

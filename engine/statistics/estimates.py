@@ -2,6 +2,7 @@
 
     Estimates(rows, size_bytes, origin, columns)      of an operator, or of a result whose real size is known
     row_width(schema, columns) -> bytes of a row
+    stored(estimates, schema) -> Estimates            with the bytes that its rows have where they are stored
     sized, scaled, limited                            estimates from rows, from a share or a number of an input's rows
 
 Bytes may be UNKNOWN, which costs carry on (``costs``).
@@ -10,11 +11,13 @@ Bytes may be UNKNOWN, which costs carry on (``costs``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import ceil
 
 import msgspec
 
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
+from engine.records.layout import ROW_ALIGNMENT, SIZE_FIELD_BYTES, VARIABLE_SLOT_BYTES, round_up
 
 UNKNOWN = -1.0
 #: exponent of the number of groups of n rows when nothing is known of the keys: n ** 0.75
@@ -71,6 +74,22 @@ def row_width(schema: PlanSchema, columns: Mapping[str, ColumnStatistics]) -> fl
         measured = None if known is None else known.average_width_bytes
         width += column.width_bytes if measured is None else measured
     return max(1.0, width)
+
+
+def stored(estimates: Estimates, schema: PlanSchema) -> Estimates:
+    """Return estimates in the bytes of stored rows, which have a header, slots of texts and padding (``layout``)."""
+    if not estimates.is_size_known:
+        return estimates
+    width = float(round_up(SIZE_FIELD_BYTES + (len(schema.columns) + 7) // 8, ROW_ALIGNMENT))
+    for column in schema.columns:
+        if column.width_is_exact:
+            width += column.width_bytes
+        else:
+            known = estimates.columns.get(column.name)
+            measured = None if known is None else known.average_width_bytes
+            width += VARIABLE_SLOT_BYTES + (column.width_bytes if measured is None else measured)
+    whole = ROW_ALIGNMENT * ceil(width / ROW_ALIGNMENT)
+    return msgspec.structs.replace(estimates, size_bytes=estimates.rows * whole)
 
 
 def sized(

@@ -30,7 +30,7 @@ SUMMARY_LINES_MAX = 3
 def explain(optimized: OptimizedPlan) -> str:
     """Return the plan as text, one block of lines for each sink."""
     settings, budget = optimized.settings, optimized.settings.page_budget
-    small = f" (1 where up to {_small_text(settings)})" if settings.has_small_parts else ""
+    small = f" (1 where up to {_small_text(settings)})" if settings.has_small_parts else _input_text(settings)
     limited = "" if settings.limited_from is None else f" of {settings.limited_from} ({SUBTASKS_PER_PROCESSOR.key})"
     lines = [
         f"parallelism {settings.parallelism}{limited}{small}, "
@@ -49,6 +49,11 @@ def explain(optimized: OptimizedPlan) -> str:
         if node.id not in read:
             _write(optimized, node, "", "", lines, written)
     return "\n".join(lines) + "\n"
+
+
+def _input_text(settings: OptimizerSettings) -> str:
+    most = settings.small_input_bytes
+    return f" (1 where up to {size_text(most)} are read for a larger part)" if most else ""
 
 
 def _small_text(settings: OptimizerSettings) -> str:

@@ -22,6 +22,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     process_parts: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
     has_small_parts: whether parts of a plan that read little have one subtask (``small_parts``).
     small_part_bytes: key ``debug.small-part-size``; None: as much as one subtask reads in no more time than several.
+    small_input_bytes: limit of parts with one subtask that feed larger ones, where a parallelism is set; 0: none.
     is_one_process: whether all subtasks run in one process, and take turns wherever they run Python.
     legacy_estimates: configuration key ``optimizer.legacy-estimates``.
     is_adaptive, adaptive_bytes_per_subtask (0: never other than planned), skew_factor (0: nothing is split) and
@@ -34,6 +35,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     execution_mode: ExecutionMode = ExecutionMode.PIPELINED
     has_small_parts: bool = False
     small_part_bytes: int | None = None
+    small_input_bytes: int = 0
     is_one_process: bool = False
     legacy_estimates: bool = False
     page_budget: PageBudget = PageBudget(128 << 20)

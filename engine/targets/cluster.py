@@ -107,7 +107,8 @@ class ClusterExecutor:
             budget = sizes.of_job(has_functions=plan.has_functions).page_budget(slots)
         missing = sizes.missing_bytes(library_bytes(plan, writes=True), has_functions=plan.has_functions)
         budget = budget.beside(missing * budget.slot_count // slots)
-        return planner_settings(configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, budget)
+        settings = planner_settings(configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, budget)
+        return msgspec.structs.replace(settings, small_input_bytes=settings.adaptive_bytes_per_subtask)
 
     def execute(self, plan: Plan, configuration: Configuration, kept: KeptJob | None = None) -> JobResult:
         """Run a plan to its end, or (detached) submit it; the process's listener is told what happens.

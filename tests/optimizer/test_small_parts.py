@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import AsofJoin, Partition, PlanNode, Source, Window
 from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
@@ -385,3 +386,33 @@ def test_beside_more_subtasks_a_part_has_to_be_smaller(megabytes, subtasks):
 
 def test_an_as_of_join_sorts_its_rows():
     assert small_parts._sorts(PlanNode(0, AsofJoin((), (), "t", "t"), (), KEYED))
+
+
+#: a cluster with ``parallelism.default``
+SET = OptimizerSettings(parallelism=4, execution_mode=ExecutionMode.BATCH, small_input_bytes=16 << 20)
+
+
+@pytest.mark.parametrize(("rows", "subtasks"), [(1e5, 1), (2e6, 4)])
+def test_what_feeds_a_larger_part_has_one_subtask_where_a_parallelism_is_set(rows, subtasks):
+    builder = Builder()
+    large = builder.source(KEYED, rows=1e8)
+    nation = builder.source(schema(n="int64", m="int64"), rows=rows)
+    region = builder.source(schema(r="int64"), rows=10)
+    names = builder.join(nation, region, left_on="m", right_on="r")
+    joined = builder.join(large, names, left_on="k", right_on="n")
+    builder.sink(builder.aggregate(joined, ("k",), ("sum", "a")))
+    optimized = optimize(builder.plan(), SET)
+    of = {node.plan_node: node.parallelism for node in optimized.nodes}
+    assert (of[nation], of[names], of[large], of[joined]) == (subtasks, subtasks, 4, 4)
+    is_stored = any(
+        not channel.is_pipelined for node in optimized.nodes if node.plan_node == names for channel in node.inputs
+    )
+    assert is_stored == (subtasks != 1)
+
+
+def test_results_have_the_subtasks_that_were_set_however_little_is_read():
+    builder = Builder()
+    left, right = builder.source(KEYED), builder.source(KEYED)
+    grouped(builder, builder.join(left, right, left_on="k", right_on="k", how=JoinType.SEMI))
+    assert set(parallelisms(builder, SET)) == {4}
+    assert set(parallelisms(builder, msgspec.structs.replace(SET, small_input_bytes=0))) == {4}

@@ -40,6 +40,8 @@ class Timer(StrEnum):
     SLOTS = "SLOTS"
     #: the wait for the rest of a region's slots
     COLLECTING = "COLLECTING"
+    #: the time for which idle slots are kept for the next region
+    IDLE = "IDLE"
     #: the time that the job may run
     WALL_TIME = "WALL_TIME"
 

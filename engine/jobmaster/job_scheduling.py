@@ -6,6 +6,10 @@ A task is sent when the next leader would know where: what it does not know of i
 of the slots of a region that does not become all of them is given back after a while and asked for anew, from the same
 place in the queue: two jobs that each hold a part of what they need would wait for each other.
 
+The subtasks of a stage rarely end at one time, and the next stage begins when the last of them has. So slots of a job
+in which nothing waits for more are kept for a moment, ``IDLE_S``: to give one back and ask for it anew takes five
+messages, and the next task has to wait for them.
+
 Pure.
 
 Held by: tests/jobmaster/test_job_state.py
@@ -47,6 +51,8 @@ from engine.jobmaster.slot_timeout import slot_timeout_text
 
 #: seconds for which some of a region's slots are kept while others are missing
 COLLECTING_S: Final = 10.0
+#: seconds for which idle slots are kept for regions that wait for the results of others
+IDLE_S: Final = 0.2
 #: tasks in one message
 TASKS_MAX: Final = 64
 
@@ -168,10 +174,12 @@ class JobScheduling:
         return tuple(accepted)
 
     def ask_for_slots(self, *, is_running: bool) -> None:
-        """Return unused slots, and request missing ones."""
+        """Return slots of no use, and request missing ones."""
         pool, scheduler = self._facts.pool, self._facts.scheduler
-        for slot in pool.release_idle():
-            self._out.append(Tell(slot.address, FreeSlot(slot.allocation_id)))
+        is_kept = is_running and self._keeps_idle()
+        self._timers.watch(Timer.IDLE, IDLE_S, is_wanted=is_kept)
+        if not is_kept:
+            self.release_idle()
         claimed = pool.claimed if self._slots_max else 0
         for region in scheduler.unasked:
             if self._slots_max and claimed + region.slot_count > self._slots_max:
@@ -182,6 +190,18 @@ class JobScheduling:
             self._request_slots(request_id, region.slot_count)
         self._timers.watch(Timer.COLLECTING, COLLECTING_S, is_wanted=pool.awaits_slots)
         self.watch_time(is_running=is_running)
+
+    def _keeps_idle(self) -> bool:
+        """Whether idle slots are for the next region: what still runs makes its input, and nothing waits for more."""
+        pool, scheduler = self._facts.pool, self._facts.scheduler
+        is_useless = not pool.has_idle or pool.has_avoided or pool.awaits_slots
+        return not is_useless and not scheduler.has_waiting and scheduler.awaits_results
+
+    def release_idle(self) -> None:
+        """Return the slots that are not in use."""
+        self._timers.stop(Timer.IDLE)
+        for slot in self._facts.pool.release_idle():
+            self._out.append(Tell(slot.address, FreeSlot(slot.allocation_id)))
 
     def _request_slots(self, request_id: int, count: int) -> None:
         job, avoided = self._facts.graph.job_graph, tuple(self._facts.pool.avoided)

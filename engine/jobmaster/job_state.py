@@ -293,6 +293,8 @@ class JobState:
         elif timer is Timer.COLLECTING:
             self._scheduling.ask_again()
             self._advance()
+        elif timer is Timer.IDLE:
+            self._scheduling.release_idle()
         else:
             self._timers.stop(timer)
             self._advance()

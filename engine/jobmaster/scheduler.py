@@ -189,6 +189,11 @@ class Scheduler:
         return any(stage.waiting for stage in self._ready())
 
     @property
+    def awaits_results(self) -> bool:
+        """Whether a region waits for results that others make."""
+        return len(self._ready()) < len(self._stages)
+
+    @property
     def waiting(self) -> list[SchedulingRegion]:
         """Regions for which only slots are missing, in order."""
         return [region for stage in self._ready() for region in stage.waiting.values()]

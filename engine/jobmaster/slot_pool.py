@@ -4,8 +4,9 @@
 
 A request is for all slots of one pipelined region; what is offered for it is kept for it. When a region has ended its
 slots are idle: another region that is ready may take them at once, else they are released, so that no job keeps slots
-idle while it waits for more (two jobs would wait for each other). The ids of requests begin after a given one, so
-that no slot which was meant for a request of an earlier leader is taken for another.
+idle while it waits for more (two jobs would wait for each other). A job that does not keeps them for a moment. The ids
+of requests begin after a given one, so that no slot which was meant for a request of an earlier leader is taken for
+another.
 
 Pure bookkeeping. Invariant: an allocation is collected, in use or idle, never two of them.
 
@@ -16,6 +17,7 @@ Held by: tests/jobmaster/test_slot_requests.py
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import islice
 
 import msgspec
 
@@ -99,6 +101,12 @@ class SlotPool:
         return bool(self._idle)
 
     @property
+    def has_avoided(self) -> bool:
+        """Whether idle slots are on a TaskExecutor that is avoided."""
+        avoided = self.avoided
+        return bool(avoided) and any(slot.resource_id in avoided for slot in self._idle.values())
+
+    @property
     def complete(self) -> frozenset[int]:
         """Requests that have all of their slots."""
         return frozenset(self._complete)
@@ -153,7 +161,8 @@ class SlotPool:
         """Return ``count`` slots, now in use: those of the request when it has them all, else idle ones; or None."""
         request = self._requests.get(request_id) if request_id is not None else None
         avoided = self.avoided
-        source, usable = self._idle, [slot for slot in self._idle.values() if slot.resource_id not in avoided]
+        unavoided = (slot for slot in self._idle.values() if slot.resource_id not in avoided)
+        source, usable = self._idle, list(islice(unavoided, count))
         if request is not None and len(request.collected) == request.count == count:
             source, usable = request.collected, list(request.collected.values())
         elif len(usable) < count:

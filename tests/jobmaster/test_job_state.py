@@ -229,6 +229,46 @@ def test_a_job_goes_its_way_step_by_step():
     assert kinds[:3] == [Led, Prepared, Scheduled] and kinds.count(TaskEnded) == 3
 
 
+def test_a_slot_is_kept_for_a_moment_for_what_reads_the_results_of_others():
+    world = begun(job_graph([2, 2], [Edge(0, 1, result_type=BLOCKING)]))
+    with_slots(world, 2)
+    write(world)
+    first, second = list(world.running)
+    world.hear(world.end_of_task(first))
+    assert len(world.slots) == 2 and world.timers == {Timer.IDLE: "runs"}
+    world.hear(world.end_of_task(second))
+    write(world)
+    assert len(world.running) == 2 and not world.requests and not world.timers
+
+
+def test_a_slot_that_is_kept_is_given_back_when_nothing_has_come_for_it():
+    world = begun(job_graph([2, 2], [Edge(0, 1, result_type=BLOCKING)]))
+    with_slots(world, 2)
+    write(world)
+    first, second = list(world.running)
+    world.hear(world.end_of_task(first))
+    world.hear(heard.TimerFired(Timer.IDLE))
+    assert len(world.slots) == 1 and not world.timers
+    world.hear(world.end_of_task(second))
+    write(world)
+    assert len(world.running) == 1 and list(world.requests.values()) == [1]
+
+
+def test_a_slot_is_given_back_at_once_where_the_job_waits_for_more_slots_or_needs_none():
+    world = begun(job_graph([2, 1, 2, 2], [Edge(0, 1, result_type=BLOCKING), Edge(2, 3)]))
+    two = next(number for number, count in world.requests.items() if count == 2)
+    for number in world.requests.keys() - {two}:
+        world.offer(world.executors[0], number)
+    write(world)
+    world.hear(world.end_of_task(next(iter(world.running))))
+    assert len(world.slots) == 1 and Timer.IDLE not in world.timers
+    alone = begun(job_graph([2]))
+    with_slots(alone, 2)
+    write(alone)
+    alone.hear(alone.end_of_task(next(iter(alone.running))))
+    assert len(alone.slots) == 1 and not alone.timers
+
+
 def test_tasks_that_go_to_one_task_executor_are_one_message_and_their_reports_are_acted_on_together():
     world = begun(job_graph([2, 2], [Edge(0, 1)]))
     with_slots(world, 1)

@@ -1,7 +1,8 @@
 """Reports of a TaskExecutor to JobMasters about tasks: states in order, and counters now and then.
 
     state changes of the tasks of a job ─► its queue ─► one sender: when its last message was acknowledged, all that has
-                                                        come meanwhile is the next one
+                                                        come meanwhile is the next one; what no other task waits for
+                                                        may wait for more, BEGUN_S
     counters of running tasks ─► every 200 ms, one message for each JobMaster; with them what a task waits for that
                                  has done nothing since the last time, and the memory of this process
 
@@ -16,6 +17,7 @@ Held by: tests/minicluster/test_minicluster.py
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
@@ -39,6 +41,8 @@ _log = logging.getLogger(__name__)
 PROGRESS_INTERVAL_S = 0.2
 _FIRST_PAUSE_S = 0.1
 _LAST_PAUSE_S = 2.0
+#: seconds for which tasks that have begun are not reported yet: others begin, and short ones end
+BEGUN_S: Final = 0.01
 #: state changes in one message
 REPORTS_MAX: Final = 64
 
@@ -61,6 +65,8 @@ class _Outbox(msgspec.Struct, eq=False):
     job_id: JobId
     address: str  # of the JobMaster
     reports: list[TaskReport] = msgspec.field(default_factory=list)
+    #: event that a report must not wait for more
+    is_urgent: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
 
 class TaskReporter:
@@ -98,6 +104,8 @@ class TaskReporter:
             self._spawn(self._send(outbox), f"reports of job {job_id}")
         outbox.address = address
         outbox.reports.append(report)
+        if _is_urgent(task, report):
+            outbox.is_urgent.set()
 
     def turn_to(self, job_id: JobId, address: str) -> None:
         """Send what a job still has to report to another JobMaster."""
@@ -107,8 +115,11 @@ class TaskReporter:
     async def _send(self, outbox: _Outbox) -> None:
         try:
             while outbox.reports:
+                await _more(outbox)
                 batch = tuple(outbox.reports[:REPORTS_MAX])
                 del outbox.reports[:REPORTS_MAX]
+                if not outbox.reports:
+                    outbox.is_urgent.clear()
                 await self._deliver(outbox, UpdateTaskStates(batch))
         finally:
             del self._outboxes[outbox.job_id]
@@ -149,3 +160,19 @@ class TaskReporter:
                 return
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LAST_PAUSE_S)
+
+
+def _is_urgent(task: Task, report: TaskReport) -> bool:
+    """Whether others wait for a report: all do for an end, and tasks elsewhere for one that sends them rows."""
+    if report.state not in (TaskState.INITIALIZING, TaskState.RUNNING):
+        return True
+    results = task.descriptor.partitions
+    return any(each.result_type.is_pipelined and each.partitioner.kind != "FORWARD" for each in results)
+
+
+async def _more(outbox: _Outbox) -> None:
+    """Wait until a report is urgent, or for a moment."""
+    if not outbox.is_urgent.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BEGUN_S):
+                await outbox.is_urgent.wait()

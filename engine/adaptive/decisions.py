@@ -33,7 +33,7 @@ large side before it knows; here it is not begun (``order``).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from functools import cached_property
 
 from engine.adaptive.changes import apply
 from engine.adaptive.costs import SWITCH_FACTOR, prefers_broadcast
@@ -53,6 +53,7 @@ from engine.graph.contiguous_runs import contiguous_runs, runs_needed
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
 from engine.graph.operator_descriptor import HashJoinOperator
+from engine.graph.pipelined_regions import pipelined_regions
 from engine.graph.run_time_decision import (
     BroadcastInput,
     BuildSide,
@@ -71,12 +72,28 @@ WEIGHT_MIN = 0.25
 SIDES = ("left", "right")
 
 
-class Facts(NamedTuple):
+class Facts:
     """The facts that rules look at."""
 
-    job_graph: JobGraph
-    sizes: Mapping[IntermediateDataSetId, DataSetSize]
-    started: Collection[JobVertexId]
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        sizes: Mapping[IntermediateDataSetId, DataSetSize],
+        started: Collection[JobVertexId],
+    ) -> None:
+        self.job_graph = job_graph
+        self.sizes = sizes
+        self.started = started
+
+    @cached_property
+    def unstarted(self) -> frozenset[JobVertexId]:
+        """The vertices of regions of which none has begun; no vertex where regions would wait for each other."""
+        try:
+            regions = [region.vertices for region in pipelined_regions(self.job_graph)]
+        except ValueError:
+            return frozenset()
+        whole = (region for region in regions if not any(member in self.started for member in region))
+        return frozenset(member for region in whole for member in region)
 
     @property
     def memory_bytes(self) -> int:
@@ -103,14 +120,16 @@ def decide(
     if job_graph.adaptive is None:
         return ()
     decisions = []
+    facts = Facts(job_graph, sizes, started)
     for name, rule in _RULES.items():
         for vertex_id in [vertex.id for vertex in job_graph.vertices if vertex.id not in started]:
             vertex = job_graph.vertex(vertex_id)
             try:
-                decision = rule(Facts(job_graph, sizes, started), vertex)
+                decision = rule(facts, vertex)
                 if decision is not None:
                     decisions.append(decision)
                     job_graph = apply(job_graph, decision.change)
+                    facts = Facts(job_graph, sizes, started)
             except PlanError as error:
                 raise PlanError(f"{name} of {vertex.name} does not fit: {error}") from error
     return tuple(decisions)
@@ -167,7 +186,7 @@ def _to_broadcast(facts: Facts, join: JobVertex, small: int) -> RunTimeDecision 
         return None
     if facts.sizes[small_set.id].filled_count > CHANNELS_MAX:
         return None
-    if not _is_unstarted_region(facts, stay_set.id.producer) or not _is_unstarted_region(facts, join.id):
+    if stay_set.id.producer not in facts.unstarted or join.id not in facts.unstarted:
         return None
     if real.size_bytes * SWITCH_FACTOR > small_set.expected.size_bytes:
         return None
@@ -223,7 +242,7 @@ def _runnable_broadcast(
 def _may_follow(facts: Facts, join: JobVertex, change: BroadcastInput) -> bool:
     """Whether nothing has begun that would get another parallelism along with the join."""
     is_kept = change.parallelism == join.parallelism
-    return is_kept or all(_is_unstarted_region(facts, member) for member in change.followers)
+    return is_kept or all(member in facts.unstarted for member in change.followers)
 
 
 def _to_repartition(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
@@ -236,7 +255,7 @@ def _to_repartition(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
     real = facts.real(large_set)
     if real is None or large_set.expected is None or stay_set.expected is None:
         return None
-    if not _is_unstarted_region(facts, stay_set.id.producer) or not _is_unstarted_region(facts, join.id):
+    if stay_set.id.producer not in facts.unstarted or join.id not in facts.unstarted:
         return None
     if real.size_bytes < SWITCH_FACTOR * large_set.expected.size_bytes:
         return None
@@ -262,11 +281,6 @@ def _to_repartition(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
         _sizes_text(side, real.size_bytes, large_set.expected.size_bytes),
         change,
     )
-
-
-def _is_unstarted_region(facts: Facts, vertex: JobVertexId) -> bool:
-    region = region_of(facts.job_graph, vertex)
-    return region is not None and not any(member in facts.started for member in region)
 
 
 def _sizes_text(what: str, real_bytes: float, expected_bytes: float) -> str:
@@ -312,7 +326,7 @@ def _build_otherwise(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
 
 
 def _split_skew(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
-    if join.adaptive_join is None or join.parallelism == 1 or not _is_unstarted_region(facts, join.id):
+    if join.adaptive_join is None or join.parallelism == 1 or join.id not in facts.unstarted:
         return None
     group = followers(facts.job_graph, join.id)
     fewer = _fewer_subtasks(facts, facts.job_graph.vertex(group[0]))
@@ -333,7 +347,7 @@ def _fewer_subtasks(facts: Facts, vertex: JobVertex) -> RunTimeDecision | None:
     if group[0] != vertex.id or any(job_graph.vertex(member).is_parallelism_fixed for member in group):
         return None
     portioned = _portioned_inputs(facts, group)
-    if not portioned or not all(_is_unstarted_region(facts, member) for member in group):
+    if not portioned or not all(member in facts.unstarted for member in group):
         return None
     sizes = [facts.sizes[data_set.id] for data_set in portioned]
     sums = [sum(each) for each in zip(*(size.subpartition_bytes for size in sizes), strict=True)]

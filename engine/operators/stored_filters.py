@@ -83,12 +83,12 @@ class KeyFilters(ChainedOperator):
         if made is None:
             return
         try:
-            rows = [_as_bytes(batch) for batch in batches_of(made)]
+            rows = [_as_row(batch) for batch in batches_of(made)]
         finally:
             made.close()
         schema = to_arrow_schema(self.descriptor.output_schema)
         for row in rows:
-            self.output.process(pa.RecordBatch.from_arrays([pa.array([row], pa.binary())], schema=schema))
+            self.output.process(pa.RecordBatch.from_arrays([row], schema=schema))
 
     def close(self) -> None:
         """Give the memory back."""
@@ -112,12 +112,19 @@ class KeyFilters(ChainedOperator):
         self._held.close()
 
 
-def _as_bytes(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
+def _as_row(batch: pa.RecordBatch) -> pa.Array:
+    """Return a column of one value, an Arrow stream of a batch, which is written where it stays."""
+    size = pa.MockOutputStream()
+    _write(batch, size)
+    stream = pa.allocate_buffer(size.size())
+    _write(batch, pa.FixedSizeBufferWriter(stream))
+    ends = pa.array([0, stream.size], pa.int32()).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), 1, [None, ends, stream])
+
+
+def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    made: bytes = sink.getvalue().to_pybytes()
-    return made
 
 
 def read_stored_filters(inputs: Sequence[TaskInput]) -> RuntimeFilters | None:
@@ -131,14 +138,14 @@ def read_stored_filters(inputs: Sequence[TaskInput]) -> RuntimeFilters | None:
         parts: dict[tuple[int, int], list[KeyFilter]] = defaultdict(list)
         for batch in task_input.batches():
             for row in batch.column(0):
-                place, known = _filter_of(row.as_py())
+                place, known = _filter_of(row.as_buffer())
                 parts[place].append(known)
         producers = len(task_input.channels)
         found |= {place: filters for place, filters in parts.items() if len(filters) == producers}
     return reserved(together_at(found)) if found else None
 
 
-def _filter_of(row: bytes) -> tuple[tuple[int, int], KeyFilter]:
+def _filter_of(row: pa.Buffer) -> tuple[tuple[int, int], KeyFilter]:
     try:
         return placed_filter(pa.ipc.open_stream(row).read_next_batch())
     except (ValueError, KeyError, OSError, StopIteration) as error:

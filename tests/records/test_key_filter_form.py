@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import gc
 
 import pyarrow as pa
 import pytest
@@ -42,6 +43,14 @@ def test_a_filter_that_was_sent_is_the_same(name):
     assert found.may_lie_between(*pairs) == known.may_lie_between(*pairs)
 
 
+def test_a_batch_has_the_bits_of_its_filter_and_keeps_them():
+    before = pa.total_allocated_bytes()
+    batch = batch_of_filter(key_filter([pa.array(range(8_000_000), pa.int64())], 1 << 20))
+    assert pa.total_allocated_bytes() - before < 100_000 < len(batch.column("bits")[0].as_buffer())
+    gc.collect()
+    assert filter_of_batch(batch).mask(pa.array([0, 7_999_999, 8_000_000])).true_count == 2
+
+
 @pytest.mark.parametrize("step", [1, 1 << 40], ids=["exact", "Bloom"])
 def test_filters_that_were_sent_have_a_union(step):
     parts = [pa.array([number * step for number in range(begin, 3000, 3)]) for begin in range(3)]
@@ -62,6 +71,7 @@ def _with(batch, **changes):
         ([1, 100], {"highest": 2**64 - 1, "lowest": 0}),
         ([1, 100], {"lowest": 2**63 + 101}),
         ([1, 100], {"bits": b""}),
+        ([1, 100], {"bits": None}),
         ([1, 100], {"bits": b"12345678"}),
         ([1, 100], {"value_count": -1}),
         ([1, 100], {"value_count": 0}),

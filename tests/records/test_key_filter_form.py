@@ -48,7 +48,7 @@ def test_a_batch_has_the_bits_of_its_filter_and_keeps_them():
     batch = batch_of_filter(key_filter([pa.array(range(8_000_000), pa.int64())], 1 << 20))
     assert pa.total_allocated_bytes() - before < 100_000 < len(batch.column("bits")[0].as_buffer())
     gc.collect()
-    assert filter_of_batch(batch).mask(pa.array([0, 7_999_999, 8_000_000])).true_count == 2
+    assert filter_of_batch(batch).mask(pa.array([0, 7_999_999, 8_000_000])).kept == 2
 
 
 @pytest.mark.parametrize("step", [1, 1 << 40], ids=["exact", "Bloom"])

@@ -30,6 +30,7 @@
     work_ahead.py       projections and filters of batches that wait, made by threads that read
     helper_threads.py   threads that work beside a task's own on one thing that it waits for
     runtime_filters.py filters of sources, made of a join's build side; filter_registry: for those in other tasks
+    kept_keys.py       keys of a build side that comes as batches, which filters are made of
     awaited_filters.py those that a task waits for before it reads its first row
     filter_exchange.py those of joins in other processes
     stored_filters.py  those of stored build sides, as a result of their own

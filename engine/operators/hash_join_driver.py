@@ -20,6 +20,7 @@ Held by: tests/integration/test_joins.py
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from engine.exchange.elements import OversizedRow, RowPage
@@ -34,9 +35,10 @@ from engine.operators.awaited_filters import filters_of_consumers
 from engine.operators.chained_source import ChainedSource
 from engine.operators.filter_exchange import batches_of, told_filters
 from engine.operators.heavy_copies import copied_keys
+from engine.operators.kept_keys import KeptKeys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
-from engine.operators.runtime_filters import RuntimeFilters, beside, make_filters
+from engine.operators.runtime_filters import KEY_BYTES_MAX, KEYS_MAX, RuntimeFilters, beside, make_filters
 from engine.operators.task_inputs import TaskInput, is_remote
 from engine.records.arrow_batch import batch_bytes
 from engine.records.bounded_batches import SmallBatches
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
 #: limit of build rows in memory with debug.force-spill
 FORCED_ROW_LIMIT = 8
 #: limit of rows of the probe side that are read while another subtask fills the table
-AHEAD_BYTES_MAX = 8 << 20
+AHEAD_BYTES_MAX = 16 << 20
 
 _END = object()
 
@@ -240,23 +242,33 @@ class HashJoinDriver:
 
     def _collect(self, join: HashJoin) -> None:
         """Take the build side, and make its filters: rows of the probe side are read while the table is filled."""
+        operator = self._operator
+        makes = operator.filters and not self._spec.emission(build_is_left=operator.build_left).unmatched_probe
+        side = self._spec.left if operator.build_left else self._spec.right
+        keys = {side.keys[each.key] for each in operator.filters} if makes else ()
+        with closing(KeptKeys(side.schema, keys, KEYS_MAX, KEY_BYTES_MAX)) as kept:
+            self._take_build_rows(join, kept)
+            join.end_build()
+            if makes:
+                sharers = 1 if self._told is None else self._context.descriptor.parallelism
+                self._filters = make_filters(join, operator.filters, sharers, kept)
+
+    def _take_build_rows(self, join: HashJoin, kept: KeptKeys) -> None:
         for element in self._build.elements_together():
             if isinstance(element, list):
+                kept.give_up()
                 try:
                     join.add_build_pages(element)
                 finally:
                     for page in element:
                         page.recycle()
             elif isinstance(element, OversizedRow):
+                kept.give_up()
                 join.add_build_rows(element.take())
             else:
                 join.add_build_batch(element)
+                kept.add(element)
             self._build_rows = join.build_rows
-        join.end_build()
-        operator = self._operator
-        if operator.filters and not self._spec.emission(build_is_left=operator.build_left).unmatched_probe:
-            sharers = 1 if self._told is None else self._context.descriptor.parallelism
-            self._filters = make_filters(join, operator.filters, sharers)
 
     def _build_shared(self, member: Member) -> HashJoin:
         owner = self._join

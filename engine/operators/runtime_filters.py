@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.join.hash_join import HashJoin
+    from engine.operators.kept_keys import KeptKeys
 
 KEYS_MAX: Final = 2 << 20
 KEY_BYTES_MAX: Final = 32 << 20
@@ -62,16 +63,24 @@ class RuntimeFilters:
         self._reserved.close()
 
 
-def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter], sharers: int = 1) -> RuntimeFilters | None:
+def make_filters(
+    join: HashJoin, wanted: Sequence[RuntimeFilter], sharers: int = 1, kept: KeptKeys | None = None
+) -> RuntimeFilters | None:
     """Return filters of keys of a join whose build side is complete; None: there are none.
 
     sharers: number of subtasks of the join whose filters are read by a task in another process; 1: none is.
+    kept: keys of the build side as its batches had them.
     """
     from engine.join.build_keys import build_keys
 
     rows = join.build_rows
     places = sorted({(each.join, each.key) for each in wanted if each.rows_max is None or rows <= each.rows_max})
-    values = build_keys(join, [key for _, key in places], KEYS_MAX, KEY_BYTES_MAX) if places else None
+    values = None
+    if places and kept is not None:
+        columns = (join.spec.left if join.spec.build_is_left else join.spec.right).keys
+        values = kept.arrays([columns[key] for _, key in places])
+    if places and values is None:
+        values = build_keys(join, [key for _, key in places], KEYS_MAX, KEY_BYTES_MAX)
     if values is None:
         return None
     return filters_of_keys(dict(zip(places, values, strict=True)), sharers)

@@ -52,6 +52,7 @@ shared_parts.py    what stands more than once in a projection, computed once
 conditional.py     when/then/otherwise
 compile.py         expression + schema -> operand
 vector_program     expressions as native steps over blocks in the cache
+vector_workspace   registers of a run, kept for the next one
 vector_steps       one step over one block; its loops are in block_kernels.pxd and text_kernels.pxd
 block_vectors      values of a column in the cache, and back
 program_builder.py which steps an expression is made of

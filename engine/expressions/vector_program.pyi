@@ -3,8 +3,6 @@ from typing import Any
 
 from engine.records.row_mask import Mask
 
-def spare_bytes() -> int: ...
-
 class VectorProgram:
     def __init__(
         self,

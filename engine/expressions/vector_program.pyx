@@ -41,7 +41,6 @@ import pyarrow as pa
 from engine.expressions.block_vectors cimport (
     BITS,
     BLOCK_ROWS,
-    BLOCK_WORDS,
     DECIMAL,
     FLOAT,
     INTEGER,
@@ -76,7 +75,6 @@ from engine.expressions.vector_steps cimport (
     NOT_EQUAL,
     OR,
     REQUIRE,
-    SCRATCH_BYTES,
     SINGLE,
     SPREAD,
     STARTS_WITH,
@@ -89,6 +87,7 @@ from engine.expressions.vector_steps cimport (
     run_step,
     words_of,
 )
+from engine.expressions.vector_workspace cimport Workspace, drop_workspaces, keep_workspace, take_workspace
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_INT64, ArrowBatch, TypeNode, types_of_schema
 from engine.records.batch_builder cimport BatchBuilder, padded
 from engine.records.byte_kernels cimport count_ones
@@ -106,11 +105,6 @@ _OPERATIONS = {
     "is_not_null": IS_NOT_NULL, "choose": CHOOSE, "spread": SPREAD, "require": REQUIRE, "fits": FITS,
 }
 _KINDS = {"bits": BITS, "integer": INTEGER, "decimal": DECIMAL, "float": FLOAT, "validity": VALIDITY, "text": TEXT}
-# Workspaces that no run has, by the number of their program. Programs are kept by the hundred, and a workspace has up
-# to 16 KiB for a register: when they are more than SPARE_BYTES_MAX, all of them go.
-cdef size_t SPARE_BYTES_MAX = 16 << 20
-cdef dict _spare = {}
-cdef size_t _spare_bytes = 0
 cdef int64_t _program_count = 0
 
 cdef enum RunStatus:
@@ -128,97 +122,9 @@ cdef struct StoredColumn:
     int64_t null_count
 
 
-cdef size_t room_of(int32_t kind) noexcept:
-    """Bytes for the values of a block."""
-    if kind == BITS:
-        return BLOCK_WORDS * 8
-    if kind == DECIMAL:
-        return BLOCK_ROWS * 16
-    return 0 if kind == TEXT or kind == VALIDITY else BLOCK_ROWS * 8
-
-
 cdef int64_t values_size(const StoredColumn* column, int64_t count) noexcept nogil:
     """Bytes for the values of a new column; bits in whole words."""
     return padded(((count + 63) >> 6) * 8 if column.kind == KIND_BOOL else count * column.width)
-
-
-@cython.final
-cdef class Workspace:
-    """The registers of one run."""
-
-    cdef Vector* registers
-    cdef uint8_t* scratch           # two operands in 128 bits
-    cdef size_t size_bytes
-    cdef object constants           # values that are not copied: texts
-    cdef void* _memory
-
-    def __cinit__(self, list kinds):
-        cdef Py_ssize_t index, registers = len(kinds)
-        cdef size_t words = BLOCK_WORDS * 8
-        cdef size_t total = SCRATCH_BYTES + sum([room_of(kind) for kind in kinds]) + <size_t>registers * words
-        cdef uint8_t* unused
-        self.registers = <Vector*>calloc(<size_t>registers + 1, sizeof(Vector))
-        self._memory = calloc(total, 1)
-        if self.registers == NULL or self._memory == NULL:
-            raise MemoryError("the vectors of an expression")
-        self.size_bytes = total
-        self.scratch = <uint8_t*>self._memory
-        unused = self.scratch + SCRATCH_BYTES
-        for index in range(registers):
-            self.registers[index].kind = kinds[index]
-            self.registers[index].width = 8
-            self.registers[index].own_values = unused
-            self.registers[index].values = unused
-            unused += room_of(kinds[index])
-            self.registers[index].own_valid = <uint64_t*>unused
-            unused += words
-
-    def __dealloc__(self):
-        free(self.registers)
-        free(self._memory)
-
-
-def spare_bytes():
-    """The bytes of all workspaces that no run has."""
-    return _spare_bytes
-
-
-cdef object block_of(scalar):
-    """A block of a constant."""
-    return pa.repeat(scalar, BLOCK_ROWS) if scalar.is_valid else pa.nulls(BLOCK_ROWS, scalar.type)
-
-
-cdef Workspace take_spare(int64_t program):
-    """A workspace that a program has left; None: there is none."""
-    global _spare_bytes
-    cdef list left = _spare.get(program)
-    cdef Workspace workspace
-    if not left:
-        return None
-    workspace = left.pop()
-    _spare_bytes -= workspace.size_bytes
-    return workspace
-
-
-cdef int keep_spare(int64_t program, Workspace workspace) except -1:
-    """Keep a workspace for the next run of its program."""
-    global _spare_bytes
-    if _spare_bytes + workspace.size_bytes > SPARE_BYTES_MAX:
-        _spare.clear()
-        _spare_bytes = 0
-    _spare.setdefault(program, []).append(workspace)
-    _spare_bytes += workspace.size_bytes
-    return 0
-
-
-cdef int drop_spare(int64_t program) except -1:
-    """Forget the workspaces of a program that ends."""
-    global _spare_bytes
-    cdef Workspace workspace
-    if _spare is not None:  # the interpreter has not ended
-        for workspace in _spare.pop(program, ()):
-            _spare_bytes -= workspace.size_bytes
-    return 0
 
 
 cdef bint store_block(StoredColumn* column, const Vector* vector, int64_t start, int64_t count) noexcept nogil:
@@ -288,27 +194,7 @@ cdef class VectorProgram:
         free(self._steps)
         free(self._inputs)
         free(self._outputs)
-        drop_spare(self._number)
-
-    cdef Workspace _workspace(self):
-        """A workspace that no other run has, its constants in place."""
-        cdef Workspace workspace = take_spare(self._number)
-        cdef ArrowBatch constants
-        cdef int32_t register, index
-        if workspace is not None:
-            return workspace
-        workspace = Workspace(self._kinds)
-        if self._constants:
-            arrays = [block_of(scalar) for _, scalar in self._constants]
-            workspace.constants = pa.RecordBatch.from_arrays(arrays, names=[""] * len(arrays))
-            workspace.size_bytes += workspace.constants.nbytes
-            constants = ArrowBatch.open(workspace.constants)
-            for index, (register, scalar) in enumerate(self._constants):
-                if load(&workspace.registers[register], &constants.columns[index], 0, BLOCK_ROWS):
-                    raise ValueError(f"a constant of {scalar.type}")
-                keep_values(&workspace.registers[register])
-                workspace.registers[register].is_constant = True
-        return workspace
+        drop_workspaces(self._number)
 
     cdef ArrowBatch _opened(self, object batch, list places):
         """The inputs' columns of a batch."""
@@ -320,7 +206,7 @@ cdef class VectorProgram:
     def mask(self, batch not None, list places=None):
         """Return the Mask of rows for which the only output, a bool, is true; None where a row has no result here."""
         cdef ArrowBatch opened = self._opened(batch, places)
-        cdef Workspace workspace = self._workspace()
+        cdef Workspace workspace = take_workspace(self._number, self._kinds, self._constants)
         cdef Mask found = Mask.unset(opened.row_count)
         cdef Mask valid = Mask.unset(opened.row_count)
         cdef StoredColumn column = self._outputs[0]
@@ -330,7 +216,7 @@ cdef class VectorProgram:
         column.values, column.validity = <uint8_t*>found.words, <uint8_t*>valid.words
         with nogil:
             status = self._run(opened, workspace, &column)
-        keep_spare(self._number, workspace)
+        keep_workspace(self._number, workspace)
         if status != RUN_DONE:
             return None
         if column.null_count:
@@ -349,8 +235,8 @@ cdef class VectorProgram:
         made = self.project(batch, narrow, places, batch, list(range(self._output_count)), [], self._schema_of)
         return None if made is None else [made.column(index) for index in range(self._output_count)]
 
-    def project(self, batch not None, narrow, list places, passing not None, list targets not None, list passed not None,
-                schema_of not None):
+    def project(self, batch not None, narrow, list places, passing not None, list targets not None,
+                list passed not None, schema_of not None):
         """Return a batch of the outputs and of columns of another one; None where a row has no result here.
 
         Args:
@@ -362,11 +248,11 @@ cdef class VectorProgram:
         """
         cdef ArrowBatch opened = self._opened(batch, places)
         cdef OpenedBatch source = opened_batch(passing) if passed else None
-        cdef Workspace workspace = self._workspace()
+        cdef Workspace workspace = take_workspace(self._number, self._kinds, self._constants)
         cdef int32_t status = RUN_NOT_NARROW
         while status == RUN_NOT_NARROW:
             made = self._run_once(opened, workspace, narrow, &status, source, targets, passed, schema_of)
-        keep_spare(self._number, workspace)
+        keep_workspace(self._number, workspace)
         return made
 
     cdef object _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status, OpenedBatch source,
@@ -440,10 +326,3 @@ cdef class VectorProgram:
                     return RUN_NOT_NARROW
             start += count
         return RUN_DONE
-
-
-cdef void keep_values(Vector* vector) noexcept nogil:
-    """Copy values that lie elsewhere to where the vector keeps its own."""
-    if vector.values != vector.own_values and vector.kind not in (VALIDITY, TEXT):
-        memcpy(vector.own_values, vector.values, 8 * BLOCK_ROWS)
-        vector.values = vector.own_values

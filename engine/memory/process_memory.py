@@ -71,7 +71,7 @@ _ARROW_BYTES = 48 << 20
 _ARROW_SLOT_BYTES = 16 << 20
 #: spare blocks of batches for each processor; they are at most a part of what Arrow may have
 _SPARE_BLOCK_BYTES = 16 << 20
-_SPARE_BLOCK_SHARE = 8
+_SPARE_BLOCK_SHARE = 16
 
 
 class ProcessMemory(msgspec.Struct, frozen=True):

@@ -25,11 +25,11 @@ _lock: Final = threading.Lock()
 
 
 class _Tasks:
-    """The tasks of this process, and the memory that Arrow held when none ran."""
+    """The tasks of this process, and the memory that was held when none ran."""
 
     #: weak: an attempt that never began is not closed
     at_work: Final[weakref.WeakSet[ArrowPeak]] = weakref.WeakSet()  # guarded by: _lock
-    idle_bytes = 0  # guarded by: _lock
+    idle_bytes = (0, 0)  # guarded by: _lock
 
 
 class ArrowPeak:
@@ -39,19 +39,19 @@ class ArrowPeak:
         self._pool = pa.default_memory_pool()
         held = self._held_bytes()
         self._peak_bytes = 0
-        self._records = self._most()
+        self._records = self._record_bytes()
         self._is_closed = False
         with _lock:
             if not _Tasks.at_work:
                 _Tasks.idle_bytes = held
             _Tasks.at_work.add(self)
-            self._idle_bytes = min(_Tasks.idle_bytes, held)
+            self._idle_bytes = _least(_Tasks.idle_bytes, held)
 
-    def _held_bytes(self) -> int:
-        """Return the bytes of Arrow's buffers and of batches' blocks."""
-        return int(self._pool.bytes_allocated()) + block_bytes()
+    def _held_bytes(self) -> tuple[int, int]:
+        """Return the bytes of Arrow's buffers, and of batches' blocks."""
+        return int(self._pool.bytes_allocated()), block_bytes()
 
-    def _most(self) -> tuple[int, int]:
+    def _record_bytes(self) -> tuple[int, int]:
         """Return the highest value of each of the two since the process began."""
         return self._pool.max_memory() or 0, block_bytes_peak()
 
@@ -59,17 +59,17 @@ class ArrowPeak:
         """See what Arrow holds now."""
         if not self._is_closed:
             held = self._held_bytes()
-            self._idle_bytes = min(self._idle_bytes, held)
-            self._peak_bytes = max(self._peak_bytes, held - self._idle_bytes)
+            self._idle_bytes = _least(self._idle_bytes, held)
+            self._peak_bytes = max(self._peak_bytes, sum(held) - sum(self._idle_bytes))
 
     @property
     def bytes(self) -> int:
         """Most that was held so far."""
         if not self._is_closed:
             self.look()
-            for most, before in zip(self._most(), self._records, strict=True):
-                if most > before:
-                    self._peak_bytes = max(self._peak_bytes, most - self._idle_bytes)
+            for record, before, idle in zip(self._record_bytes(), self._records, self._idle_bytes, strict=True):
+                if record > before:
+                    self._peak_bytes = max(self._peak_bytes, record - idle)
         return int(self._peak_bytes)
 
     def close(self) -> None:
@@ -79,3 +79,7 @@ class ArrowPeak:
             self._is_closed = True
             with _lock:
                 _Tasks.at_work.discard(self)
+
+
+def _least(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return min(one[0], other[0]), min(one[1], other[1])

@@ -123,3 +123,7 @@ cdef void as_arrow_has(Chunk* chunk, const uint8_t* stored, int64_t count, uint8
 # Forget the column and its place, keeping memory.
 cdef void reset_chunk(Chunk* chunk) noexcept nogil
 cdef void free_chunk(Chunk* chunk) noexcept nogil
+# Offsets of texts as Arrow has them, of where each ends.
+cdef void copy_offsets(const int32_t* ends, int64_t count, bint is_large, uint8_t* target) noexcept nogil
+# Bools of a byte each as bits.
+cdef void pack_bytes(const uint8_t* values, int64_t count, uint8_t* target) noexcept nogil

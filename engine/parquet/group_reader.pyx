@@ -48,8 +48,10 @@ from engine.parquet.chunk_pages cimport (
     SHAPE_TEXTS,
     Chunk,
     Scratch,
+    copy_offsets,
     free_chunk,
     open_sealed,
+    pack_bytes,
     reset_chunk,
 )
 from engine.parquet.fetched_bytes cimport FetchedBytes, Parts
@@ -481,28 +483,3 @@ cdef void begin_chunk(Chunk* column, const Chunk* known) noexcept nogil:
     column.size_max, column.codec = known.size_max, known.codec
     column.shape, column.stored_width, column.width = known.shape, known.stored_width, known.width
     column.is_nullable, column.is_integer = known.is_nullable, known.is_integer
-
-
-cdef void copy_offsets(const int32_t* ends, int64_t count, bint is_large, uint8_t* target) noexcept nogil:
-    """Offsets as Arrow has them, of where values end."""
-    cdef int64_t index
-    cdef int64_t* large = <int64_t*>target
-    if is_large:
-        large[0] = 0
-        for index in range(count):
-            large[index + 1] = ends[index]
-    else:
-        (<int32_t*>target)[0] = 0
-        if count:
-            memcpy(target + 4, ends, <size_t>count * 4)
-
-
-cdef void pack_bytes(const uint8_t* values, int64_t count, uint8_t* target) noexcept nogil:
-    """Bools of a byte each as bits."""
-    cdef int64_t first, row
-    cdef uint8_t byte
-    for first in range(0, count, 8):
-        byte = 0
-        for row in range(first, min(count, first + 8)):
-            byte |= <uint8_t>(values[row] << (row - first))
-        target[first >> 3] = byte

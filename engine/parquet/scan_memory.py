@@ -44,6 +44,8 @@ BATCH_BYTES_MIN: Final = 128 << 10
 _AHEAD_PARTS: Final = 4
 #: a row group that holds so many bytes while it is read leaves blocks that are given back
 _RELEASED_BYTES: Final = 8 << 20
+#: part of what Arrow may have that is given back at the end, where that is less
+_RELEASED_SHARE: Final = 128
 
 
 class ScanMemory:
@@ -232,5 +234,6 @@ class ScanMemory:
     def close(self) -> None:
         """End the reservation, and give back large blocks; idempotent."""
         self._reserved.close()
-        self.end_split()
+        if self._held_bytes >= min(_RELEASED_BYTES, process_budget.limit(Kind.ARROW) // _RELEASED_SHARE):
+            pa.default_memory_pool().release_unused()
         self._held_bytes = 0

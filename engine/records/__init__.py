@@ -27,7 +27,7 @@
     row_combiner    combines rows with equal keys, the interface between sorts and aggregates
     row_router       takes rows before they are decoded, the interface between exchange, joins and aggregates
     key_filter      which values a key column has, in a few bits for each; adaptive_key_filter: applied to batches
-    key_filter_form  as a batch, which another process reads
+    key_filter_form  as a batch, which another process reads; key_bits: its loops
     top_keys        which rows can be among the first n, by one key
     top_rows        which rows can be, by all keys of an order
     outside_values  out-of-line values: wide ones lie in files, rows hold references; outside_keys: keys among them,

@@ -24,7 +24,7 @@ Bloom filters", with a block of one word as in Velox; the exact join filters of 
 
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strcmp
 
@@ -42,7 +42,7 @@ from engine.records.arrow_batch cimport (
 from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.hashing cimport hash_batch, rehash
-from engine.records.number_types cimport Word
+from engine.records.key_bits cimport bits_of, fill_zero, find_bits, find_hashes, set_bits, widen_bounds
 from engine.records.opened_batch cimport OpenedBatch, opened_batch
 from engine.records.row_mask cimport Mask
 
@@ -66,11 +66,6 @@ cdef enum:
     EXACT_BITS_ANYWAY = 1 << 23
     # seed of the remix, far from those of partitions and of a join's own filter
     SEED = 0xF117
-
-
-cdef inline uint64_t _bits_of(uint64_t mixed) noexcept nogil:
-    return ((<uint64_t>1 << (mixed & 63)) | (<uint64_t>1 << ((mixed >> 6) & 63))
-            | (<uint64_t>1 << ((mixed >> 12) & 63)) | (<uint64_t>1 << ((mixed >> 18) & 63)))
 
 
 def key_filter(arrays, int64_t bytes_max, int64_t exact_bytes_max=INT64_MAX):
@@ -204,10 +199,10 @@ cdef class KeyFilter:
                 count = len(array)
                 lies_in = _view_integers(array, self._width, &column)
                 if count <= BRIEF_ROWS:
-                    _widen_any(self, &column, count)
+                    widen_bounds(&column, self._width, self._sign, count, &self._lowest, &self._highest)
                 else:
                     with nogil:
-                        _widen_any(self, &column, count)
+                        widen_bounds(&column, self._width, self._sign, count, &self._lowest, &self._highest)
         if not self._has_order():
             return 0
         self._least, self._greatest = pc.min_max(pa.chunked_array(arrays, self.data_type)).values()
@@ -250,10 +245,10 @@ cdef class KeyFilter:
         cdef int64_t count = len(array)
         lies_in = _view_integers(array, self._width, &column)
         if count <= BRIEF_ROWS and self.size_bytes <= BRIEF_BYTES:
-            _set_any(self, &column, count)
+            set_bits(&column, self._width, self._sign, count, self._lowest, self._bits)
         else:
             with nogil:
-                _set_any(self, &column, count)
+                set_bits(&column, self._width, self._sign, count, self._lowest, self._bits)
         return 0
 
     cdef int _set_hashes(self, object array) except -1:
@@ -271,7 +266,7 @@ cdef class KeyFilter:
                 for index in range(count):
                     if not column_is_null(column, start + index):
                         mixed = rehash(hashes[index], SEED)
-                        self._words[(mixed >> 32) >> (32 - self._word_shift)] |= _bits_of(mixed)
+                        self._words[(mixed >> 32) >> (32 - self._word_shift)] |= bits_of(mixed)
                 start += count
         return 0
 
@@ -424,123 +419,8 @@ cdef class KeyFilter:
 
     cdef void _look_up(self, ArrowBatch batch, const ColumnView* column, int64_t count, uint8_t* found) noexcept nogil:
         if self.value_count == 0:
-            _fill_zero(found, count)
+            fill_zero(found, count)
         elif not self.is_exact:
-            _find_hashes(self, batch, count, found)
-        elif self._width == 8:
-            _find_bits(self, <const uint64_t*>column.values + column.offset, self._sign, count, found)
-        elif self._width == 4:
-            _find_bits(self, <const uint32_t*>column.values + column.offset, <uint32_t>self._sign, count, found)
-        elif self._width == 2:
-            _find_bits(self, <const uint16_t*>column.values + column.offset, <uint16_t>self._sign, count, found)
+            find_hashes(batch, count, SEED, self._words, self._word_shift, found)
         else:
-            _find_bits(self, column.values + column.offset, <uint8_t>self._sign, count, found)
-
-
-# ---------------------------------------------------------------------------------------------------------- kernels
-
-cdef void _fill_zero(uint8_t* found, int64_t count) noexcept nogil:
-    cdef int64_t index
-    for index in range((count + 7) >> 3):
-        found[index] = 0
-
-
-cdef void _widen_any(KeyFilter made, const ColumnView* column, int64_t count) noexcept nogil:
-    if made._width == 8:
-        _widen(made, column, <const uint64_t*>column.values, made._sign, count)
-    elif made._width == 4:
-        _widen(made, column, <const uint32_t*>column.values, <uint32_t>made._sign, count)
-    elif made._width == 2:
-        _widen(made, column, <const uint16_t*>column.values, <uint16_t>made._sign, count)
-    else:
-        _widen(made, column, column.values, <uint8_t>made._sign, count)
-
-
-cdef void _set_any(KeyFilter made, const ColumnView* column, int64_t count) noexcept nogil:
-    if made._width == 8:
-        _set_bits(made, column, <const uint64_t*>column.values, made._sign, count)
-    elif made._width == 4:
-        _set_bits(made, column, <const uint32_t*>column.values, <uint32_t>made._sign, count)
-    elif made._width == 2:
-        _set_bits(made, column, <const uint16_t*>column.values, <uint16_t>made._sign, count)
-    else:
-        _set_bits(made, column, column.values, <uint8_t>made._sign, count)
-
-
-cdef void _widen(KeyFilter made, const ColumnView* column, const Word* values, Word sign, int64_t count) noexcept nogil:
-    cdef Word lowest = <Word>-1
-    cdef Word highest = 0
-    cdef Word word
-    cdef bint has_nulls = column.validity != NULL
-    cdef bint is_any = False
-    cdef int64_t index
-    values += column.offset
-    for index in range(count):
-        if has_nulls and column_is_null(column, index):
-            continue
-        word = values[index] ^ sign
-        lowest = min(lowest, word)
-        highest = max(highest, word)
-        is_any = True
-    if is_any:
-        made._lowest = min(made._lowest, <uint64_t>lowest)
-        made._highest = max(made._highest, <uint64_t>highest)
-
-
-cdef void _set_bits(KeyFilter made, const ColumnView* column, const Word* values, Word sign,
-                    int64_t count) noexcept nogil:
-    cdef bint has_nulls = column.validity != NULL
-    cdef uint64_t lowest = made._lowest
-    cdef uint64_t word
-    cdef int64_t index
-    values += column.offset
-    for index in range(count):
-        if has_nulls and column_is_null(column, index):
-            continue
-        word = <uint64_t><Word>(values[index] ^ sign) - lowest
-        made._bits[word >> 3] |= <uint8_t>(1 << (word & 7))
-
-
-# Whether a word, whose distance from the lowest key is given, is a key. Those beyond the highest one look at the bit
-# behind its own, so that there is nothing to guess for the processor.
-cdef inline uint8_t _bit_at(const uint8_t* bits, uint64_t distance, uint64_t behind) noexcept nogil:
-    distance = distance if distance < behind else behind
-    return (bits[distance >> 3] >> (distance & 7)) & 1
-
-
-cdef void _find_bits(KeyFilter made, const Word* values, Word sign, int64_t count, uint8_t* found) noexcept nogil:
-    cdef const uint8_t* bits = made._bits
-    cdef uint64_t lowest = made._lowest
-    cdef uint64_t behind = made._highest - lowest + 1
-    cdef int64_t begin, index
-    cdef uint8_t byte
-    for begin in range(0, count - 7, 8):        # eight, which the compiler knows
-        byte = 0
-        for index in range(8):
-            byte |= _bit_at(bits, <uint64_t><Word>(values[begin + index] ^ sign) - lowest, behind) << index
-        found[begin >> 3] = byte
-    if count & 7:
-        byte = 0
-        for index in range(count & 7):
-            byte |= _bit_at(bits, <uint64_t><Word>(values[(count & ~7) + index] ^ sign) - lowest, behind) << index
-        found[count >> 3] = byte
-
-
-cdef void _find_hashes(KeyFilter made, ArrowBatch batch, int64_t count, uint8_t* found) noexcept nogil:
-    cdef uint64_t hashes[HASHED_ROWS]
-    cdef const uint64_t* words = made._words
-    cdef int32_t shift = 32 - made._word_shift
-    cdef int32_t key = 0
-    cdef int64_t start = 0
-    cdef int64_t rows, index
-    cdef uint64_t mixed, bits
-    _fill_zero(found, count)
-    while start < count:
-        rows = min(<int64_t>HASHED_ROWS, count - start)
-        hash_batch(batch, &key, 1, start, rows, hashes)
-        for index in range(rows):
-            mixed = rehash(hashes[index], SEED)
-            bits = _bits_of(mixed)
-            found[(start + index) >> 3] |= <uint8_t>(
-                <int32_t>(words[(mixed >> 32) >> shift] & bits == bits) << (index & 7))
-        start += rows
+            find_bits(column, self._width, self._sign, count, self._bits, self._lowest, self._highest, found)

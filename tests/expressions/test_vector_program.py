@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from engine.expressions.vector_program import VectorProgram, spare_bytes
+from engine.expressions.vector_program import VectorProgram
+from engine.expressions.vector_workspace import spare_bytes
 
 D = decimal.Decimal
 COUNTS = [0, 1, 63, 64, 65, 1023, 1024, 1025, 3000]

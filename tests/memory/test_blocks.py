@@ -22,6 +22,7 @@ KEPT = 4 * MB
 
 @pytest.fixture(autouse=True)
 def _nothing_spare():
+    gc.collect()  # batches of other tests
     drop_spare_blocks()
     yield
     keep_spare_blocks(KEPT)

@@ -49,6 +49,8 @@ _FULL: Final[dict[str, str]] = {}
 _HIDDEN: Final = "***"
 #: SQLSTATE classes of errors that another attempt may not meet: connections, conflicts, resources, the server's end
 _PASSING: Final = ("08", "40", "53", "57")
+#: milliseconds that a statement waits for a lock of SQLite's file, as long as Python's own module waits
+_BUSY_MS: Final = 5000
 #: words of errors without a code after which another attempt may help: the connection is gone, the file is busy
 _LOST: Final = re.compile(
     r"server closed the connection|no connection to the server|terminating connection|could not (receive|send) data"
@@ -224,7 +226,20 @@ def open_connection(
             database = driver.connect(_place(full, is_writing=in_transaction))
         else:
             database = _kept_database(_in_utf8(full)) if is_shared else driver.connect(_in_utf8(full))
-        return AdbcConnection(database, in_transaction=in_transaction, is_shared=is_shared)
+        connection = AdbcConnection(database, in_transaction=in_transaction, is_shared=is_shared)
+        if dialect == SQLITE:
+            _wait_where_busy(connection)
+        return connection
+
+
+def _wait_where_busy(connection: AdbcConnection) -> None:
+    """Have statements wait for others that write to the file; the driver's own second is short on a busy machine."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _in_utf8(uri: str) -> str:

@@ -1,5 +1,8 @@
 """URIs: a password is shown nowhere, and does not leave its process."""
 
+import subprocess
+import sys
+
 import pytest
 
 from engine.databases import database_connection
@@ -88,3 +91,26 @@ def test_a_package_that_is_missing_or_too_old_is_told(monkeypatch, tmp_path):
     missing = r"adbc-driver-of-nobody; install it: pip install 'drey-engine\[databases\]'"
     with pytest.raises(ConfigurationError, match=missing), connected(f"sqlite://{place}"):
         pass
+
+
+_WRITER = """
+import sqlite3, sys, time
+writer = sqlite3.connect(sys.argv[1])
+writer.execute("CREATE TABLE t (i INTEGER)")
+writer.commit()
+writer.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+time.sleep(2.5)  # longer than the driver waits of itself
+writer.execute("INSERT INTO t VALUES (1)")
+writer.commit()
+"""
+
+
+def test_a_statement_waits_for_another_process_that_writes_to_the_file(tmp_path):
+    path = tmp_path / "a.db"
+    with subprocess.Popen([sys.executable, "-c", _WRITER, path], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout.readline() == "locked\n"
+        with connected(kept_apart(f"sqlite://{path}")) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM t")
+            assert cursor.rows() == [(1,)]
+    assert writer.returncode == 0

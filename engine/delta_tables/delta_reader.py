@@ -175,19 +175,20 @@ class DeltaReader(TableReader):
         for batch in rows.batches:
             mask = None
             if left is not None:
-                mask = left.slice(place, batch.num_rows)
-                if len(mask) < batch.num_rows:
-                    mask = pa.concat_arrays([mask, pa.repeat(scalar_of(True), batch.num_rows - len(mask))])
+                flags = left.slice(place, batch.num_rows)
+                if len(flags) < batch.num_rows:
+                    flags = pa.concat_arrays([flags, pa.repeat(scalar_of(True), batch.num_rows - len(flags))])
+                mask = Mask(flags)
             if names:
                 # Before there are columns of places and of values that all rows of the file have.
                 arrays = [columns.column(name, batch.column(columns.stored[name])) for name in names]
                 own = pa.RecordBatch.from_arrays(arrays, names=names)
-                mask = _array(mask_of(early_tests, own, _mask(_mask_of_parts(early, own, mask))))
+                mask = mask_of(early_tests, own, _mask_of_parts(early, own, mask))
             places = numbers_from(place, batch.num_rows)
             place += batch.num_rows
             kept = batch
             if mask is not None:
-                kept, places = kept_rows(batch, mask) if names else batch, places.filter(mask)
+                kept, places = kept_rows(batch, mask) if names else batch, places.filter(mask.array())
             found = self._table_batch(rows.path, kept, file, places)
             yield self._wanted(found, late, late_tests)
             del batch, kept, found
@@ -228,27 +229,17 @@ class DeltaReader(TableReader):
         self, batch: pa.RecordBatch, parts: Sequence[Expression], tests: Sequence[AdaptiveKeyFilter]
     ) -> pa.RecordBatch:
         """Return the rows for which parts of the predicate are true and tests allow it, with the columns asked for."""
-        mask = mask_of(tests, batch, _mask(_mask_of_parts(parts, batch, None)))
+        mask = mask_of(tests, batch, _mask_of_parts(parts, batch, None))
         columns = list(self._spec.columns)
         chosen = batch if not self._names or batch.schema.names == columns else batch.select(columns)
         return chosen if mask is None else kept_rows(chosen, mask)
 
 
-def _mask(flags: pa.BooleanArray | None) -> Mask | None:
-    return None if flags is None else Mask(flags)
-
-
-def _array(mask: Mask | None) -> pa.BooleanArray | None:
-    return None if mask is None else mask.array()
-
-
-def _mask_of_parts(
-    parts: Sequence[Expression], batch: pa.RecordBatch, mask: pa.BooleanArray | None
-) -> pa.BooleanArray | None:
+def _mask_of_parts(parts: Sequence[Expression], batch: pa.RecordBatch, mask: Mask | None) -> Mask | None:
     """Return a mask of the rows that a mask leaves and for which parts of a predicate are true; None: all."""
     for part in parts:
-        found = pc.fill_null(evaluate(part, batch), scalar_of(False))
-        mask = found if mask is None else pc.and_(mask, found)
+        found = Mask(pc.fill_null(evaluate(part, batch), scalar_of(False)))
+        mask = found if mask is None else mask.both(found)
     return mask
 
 

@@ -87,30 +87,26 @@ class CompiledExpression:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values for a batch of the schema; DataError when one cannot be computed."""
-        if self._program is None:
-            return self.by_arrow(batch)
-        found = self._program(batch)
-        if found is not None:
-            return found[0]
-        values = self.by_arrow(wide_batch(batch, self._schema))
-        self._program.give_up()
-        return values
+        found = None if self._program is None else self._program(batch)
+        return self._without_steps(batch) if found is None else found[0]
 
     def mask(self, batch: pa.RecordBatch, places: list[int] | None = None) -> Mask:
         """Return the rows of a batch for which a condition is true; ``places``: of the schema's columns in the batch.
 
         Raises: as a call does.
         """
-        if self._program is not None:
-            found = self._program.mask(batch, places)
-            if found is not None:
-                return found
-        columns = batch if places is None else batch.select(places)
+        found = None if self._program is None else self._program.mask(batch, places)
+        if found is not None:
+            return found
+        return Mask(self._without_steps(batch if places is None else batch.select(places)))
+
+    def _without_steps(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of Arrow's functions, where there are no native steps, or these have had no result."""
         if self._program is None:
-            return Mask(self.by_arrow(columns))
-        values = self.by_arrow(wide_batch(columns, self._schema))
+            return self.by_arrow(batch)
+        values = self.by_arrow(wide_batch(batch, self._schema))
         self._program.give_up()
-        return Mask(values)
+        return values
 
     def by_arrow(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values as Arrow's functions compute them; DataError when one cannot be computed."""

@@ -144,13 +144,12 @@ cdef uint8_t* take_block(int64_t size) noexcept nogil:
         drey_spare_unlock()
         if memory == NULL:
             memory = drey_map(size)
-            if memory != NULL:
-                (<int64_t*>memory)[0] = size
+        else:
+            size = (<int64_t*>memory)[0]
     if memory == NULL:
         return NULL
-    if size < MAPPED_BYTES:
-        (<int64_t*>memory)[0] = size
-    drey_count_blocks((<int64_t*>memory)[0])
+    (<int64_t*>memory)[0] = size
+    drey_count_blocks(size)
     return <uint8_t*>memory + HEADER
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -51,6 +52,7 @@ PARQUET_BATCH_ROWS_MAX: Final = 131072
 _NARROW_COLUMNS: Final = 16
 #: row groups of which no page was left out before those that follow are not looked at
 _INDEX_LOOKS: Final = 2
+_HELD_BYTES: Final = attrgetter("held_bytes_max")
 
 
 class _Ahead(NamedTuple):
@@ -162,14 +164,9 @@ class FileScan:
 
     def run_end(self, group: int, end: int) -> int:
         """Return the end of the row groups to be read with one, before ``end``; itself: it has no wanted row."""
-        if not self.may_have(group):
-            return group
-        last = group + 1
-        if self._may_look and self._request.first is None:
-            end = min(end, group + self._runs.groups_max)
-            while last < end and self.may_have(last):
-                last += 1
-        return last
+        may_run = self._may_look and self._request.first is None
+        end = min(end, group + (self._runs.groups_max if may_run else 1))
+        return end if self._groups is None else self._groups.run_end(group, end)
 
     def rows(self, group: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of row groups that are wanted, of one or of those up to ``end``, in bounded batches."""
@@ -192,13 +189,9 @@ class FileScan:
 
     def _looked_at_together(self, group: int, end: int) -> list[GroupPlan]:
         """Return the plans of row groups, from one on, that a look may read, and hold memory; []: not even that one."""
-        plans: list[GroupPlan] = []
-        for each in range(group, group + 1 if self._looks_at_indexes else end):
-            plan = self._plan(each)
-            if plan is None or not self._memory.is_batch(plan.pages, PARQUET_BATCH_ROWS_MAX):
-                break
-            plans.append(plan)
-        while plans and not self._memory.hold_whole(max((plan.pages for plan in plans), key=_held_bytes)):
+        groups = range(group, group + 1 if self._looks_at_indexes else end)
+        plans = self._memory.batches(self._plans_of(groups), PARQUET_BATCH_ROWS_MAX)
+        while plans and not self._memory.hold_whole(max([plan.pages for plan in plans], key=_HELD_BYTES)):
             self._runs.refuse()
             del plans[len(plans) // 2 :]
         return plans
@@ -212,14 +205,15 @@ class FileScan:
         bytes_max = max(BATCH_BYTES_MAX, self._memory.batch_bytes_max(row_bytes))
         return bounded_batches(batch, rows_max, size_bytes, bytes_max)
 
-    def _plan(self, group: int) -> GroupPlan | None:
-        """Return the plan for a look at a row group; None: some column is not decoded here."""
+    def _plans_of(self, groups: Iterable[int]) -> Iterator[GroupPlan | None]:
+        """Yield the plans for a look at row groups; None: some column is not decoded here."""
         plans = self._plans
         if plans is None:
             plans = self._plans = self._file.plans(*self._looked_at)
-        if group not in plans:
-            plans[group] = self._file.plan(group, *self._looked_at)
-        return plans[group]
+        for group in groups:
+            if group not in plans:
+                plans[group] = self._file.plan(group, *self._looked_at)
+            yield plans[group]
 
     def _look_at(self, group: int, plans: list[GroupPlan]) -> pa.RecordBatch | None:
         """Return the wanted rows of row groups at once, of the first of them at least; None: there are none."""
@@ -402,14 +396,15 @@ class FileScan:
 
     def _of_source(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch as the file has it with the source's types, but for numbers of texts."""
-        if not self._unlike:
-            return batch
-        fields = [self._schema.field(name) for name in batch.schema.names]
+        found = batch.schema
+        fields = [self._schema.field(name) for name in found.names] if self._unlike else []
+        if all(field.name not in self._unlike or found.field(field.name).type == field.type for field in fields):
+            return batch  # as it was decoded here
         arrays = [
             converted(array, field.type) if field.name in self._unlike else array
             for array, field in zip(batch.columns, fields, strict=True)
         ]
-        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+        return pa.RecordBatch.from_arrays(arrays, names=found.names)
 
     def _arranged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns in the order asked for, of the source's types, without the file's metadata."""
@@ -435,10 +430,6 @@ class FileScan:
 
 def _groups_of(split: SourceSplit) -> Sequence[int]:
     return range(split.start, split.end)
-
-
-def _held_bytes(pages: GroupPages) -> int:
-    return pages.held_bytes_max
 
 
 def _schema_of(file: OpenFile, request: ScanRequest) -> pa.Schema:

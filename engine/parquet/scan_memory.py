@@ -18,14 +18,15 @@ Held by: tests/parquet/test_column_passes.py
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
 from engine.parquet.column_passes import PartReader, read_in_passes
-from engine.parquet.footers import GroupPages
+from engine.parquet.footers import GroupPages, GroupPlan
 from engine.parquet.pages import check_fits
 from engine.records.batch_limits import BATCH_BYTES_MAX
 from engine.records.wide_rows import average_width
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 #: bytes of a batch of narrow rows: of less, what every operator pays for a batch is seen beside decoding
 NARROW_BATCH_BYTES_MAX: Final = 8 << 20
 _NARROW_ROW_BYTES: Final = 128
+_WIDE_ROW_BYTES: Final = inf
 #: batches that row groups read together may be at most
 _RUN_BATCHES: Final = 4
 #: bytes of a batch when there is very little memory for each reader
@@ -106,15 +108,22 @@ class ScanMemory:
             self._resize(0)  # what the last row group had
         return is_reserved
 
-    def is_batch(self, pages: GroupPages, rows_max: int) -> bool:
-        """Whether a row group may be read as one batch.
+    def batches(self, plans: Iterable[GroupPlan | None], rows_max: int) -> list[GroupPlan]:
+        """Return the first plans as far as each row group may be read as one batch; None ends them.
 
         The first row group of a task may not, unless its width was expected: how wide texts are is not known.
         """
-        row_bytes = max(self.row_bytes, pages.row_bytes)
-        if not self.row_bytes or not 1 < pages.row_count <= rows_max:
-            return False
-        return pages.row_count * row_bytes <= self.batch_bytes_max(row_bytes)
+        found: list[GroupPlan] = []
+        seen = self.row_bytes
+        narrow, wide = self.batch_bytes_max(0.0), self.batch_bytes_max(_WIDE_ROW_BYTES)
+        for plan in plans if seen else ():
+            if plan is None or not 1 < plan.pages.row_count <= rows_max:
+                break
+            row_bytes = max(seen, plan.pages.row_bytes)
+            if plan.pages.row_count * row_bytes > (narrow if row_bytes <= _NARROW_ROW_BYTES else wide):
+                break
+            found.append(plan)
+        return found
 
     def expect(self, row_bytes: float) -> None:
         """Take rows for so wide until some have come."""

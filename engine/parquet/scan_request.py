@@ -129,6 +129,15 @@ class PossibleGroups:
             return True
         return self._top.may_have(group) and self._request.first.may_have((self._file.path, group))
 
+    def run_end(self, group: int, end: int) -> int:
+        """Return the end of the row groups from one on, before ``end``, that may all have rows; itself: it has none."""
+        if self._top is not None:
+            return group + self.may_have(group)
+        possible = self._possible
+        while group < end and group in possible:
+            group += 1
+        return group
+
     def to_look_at(self, looked_at: Sequence[str]) -> Iterator[int]:
         """Yield the row groups whose keys are looked at before any row is read, as long as they may have one."""
         for group in () if self._top is None else self._top.to_look_at(self._request.columns, looked_at):

@@ -272,7 +272,7 @@ class _CompiledProjection:
         ]
         self.is_native = (
             self._program is not None
-            and not self._shared.is_needed
+            and (self._program.reads_columns or not self._shared.is_needed)  # steps that are the same are one
             and len(self.passed) + len(self._positions) == len(operands)
         )
 

@@ -41,6 +41,8 @@ _TEXTS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary
 _GAINING_STEPS = frozenset(
     {"floor_divide", "modulo", "multiply", "year", "month", "day", "contains", "like", "line_like"}
 )
+#: steps that Arrow's functions are as fast as: the batch need not be opened for Arrow, nor the flags be taken from it
+_COMPARING_STEPS = frozenset({"equal", "not_equal", "less", "less_equal"})
 #: limits of registers and of steps of one program; each has room for a block
 _REGISTERS_MAX = 500
 
@@ -327,6 +329,11 @@ class BatchProgram:
         return frozenset(read - by_arrow)
 
     @property
+    def reads_columns(self) -> bool:
+        """Whether its inputs are columns of a batch, none of which is computed before."""
+        return self._places is not None
+
+    @property
     def has_given_up(self) -> bool:
         """Whether it is no longer asked."""
         return not self._is_of_use
@@ -337,11 +344,17 @@ class BatchProgram:
 
 
 def _gains(builder: ProgramBuilder) -> bool:
-    """Whether a program is faster than Arrow's functions: a single step is so only where they are slow."""
+    """Whether a program is as fast as Arrow's functions or faster: a single step is not always so."""
     if len(builder.steps) > 1:
         return True
-    ((name, target, left, *_),) = builder.steps
-    return name in _GAINING_STEPS or "decimal" in (builder.kinds[target], builder.kinds[left])
+    ((name, target, left, right, *_),) = builder.steps
+    kind = builder.kinds[left]
+    if name in _GAINING_STEPS or "decimal" in (builder.kinds[target], kind):
+        return True
+    if name not in _COMPARING_STEPS or kind == "bits":
+        return False
+    constants = {index for index, _ in builder.constants}
+    return kind != "text" or (name in ("equal", "not_equal") and not constants.isdisjoint((left, right)))
 
 
 def build_program(

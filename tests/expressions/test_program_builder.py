@@ -13,7 +13,7 @@ from engine import col
 from engine.errors import DataError, SchemaError
 from engine.expressions.binding import Operand
 from engine.expressions.compile import compile_operand
-from engine.expressions.evaluate import LOWERINGS, compile_expression
+from engine.expressions.evaluate import LOWERINGS, _CompiledProjection, compile_expression
 from engine.expressions.literals import make_literal
 from engine.expressions.program_builder import build_program
 from engine.expressions.schema_bridge import type_to_ipc
@@ -228,9 +228,22 @@ def test_an_expression_that_is_arrow_s_alone_has_no_program():
     assert program_of(call("str_length", ColumnRef("text")), MONEY) == (None, [])
 
 
-def test_a_single_step_that_arrow_has_as_fast_is_arrow_s():
-    assert program_of(call("less", I64, 5)) == (None, [])
-    assert program_of(call("less", MONEY, 5))[1] == [0]
+def test_a_single_step_that_arrow_has_faster_is_arrow_s():
+    text = ColumnRef("text")
+    assert program_of(call("add", I64, 5)) == (None, [])
+    assert program_of(call("less", text, "b")) == (None, [])
+    assert program_of(call("equal", text, text)) == (None, [])
+    for steps in (call("less", I64, 5), call("less", MONEY, 5), call("not_equal", "b", text)):
+        assert program_of(steps)[1] == [0]
+
+
+def test_a_projection_with_a_shared_part_is_made_by_steps_alone():
+    part = call("multiply", MONEY, call("subtract", 1, MONEY))
+    shared = [part, call("multiply", part, MONEY)]
+    assert _CompiledProjection(shared, SCHEMA).is_native
+    of_texts = call("str_slice", ColumnRef("text"), start=0, stop=2)
+    both = [call("equal", of_texts, "ab"), call("equal", call("add", part, 1), 2), call("str_length", of_texts)]
+    assert not _CompiledProjection(both, SCHEMA).is_native
 
 
 def test_a_part_of_several_expressions_is_one_step():

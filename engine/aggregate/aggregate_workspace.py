@@ -113,7 +113,7 @@ class AggregateWorkspace:
 
     def insert(self, batch: pa.RecordBatch, form: InputForm) -> TableInsert:
         """Return the insertion of a batch's rows into the table."""
-        return TableInsert(self.table, self.table.open(batch.select(form.key_columns), batch, form.binding))
+        return TableInsert(self.table, self.table.open(form.key_columns, batch, form.binding))
 
     def scan(self, store: int = ALL, partition: int = ALL) -> GroupScan:
         """Return the groups of a store as states."""

@@ -1,7 +1,7 @@
 # DenseGroups: the groups of keys that have few values, found by their numbers.
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView
@@ -22,6 +22,9 @@ cdef struct KeyNumbers:
     int64_t stride          # between neighbouring numbers of this column in the number of a row
     int64_t text_count      # texts: how many have a number
     int32_t* by_code        # and the numbers of the codes of the current dictionary
+    uintptr_t[3] buffers    # of the current dictionary, which is kept
+    int64_t first           # its first text in them
+    int64_t code_count      # how many there are; -1: there is none
 
 @cython.final
 cdef class DenseGroups:
@@ -45,8 +48,9 @@ cdef class DenseGroups:
     cdef inline int64_t number_count(self) noexcept nogil:
         return self._size // 8
 
-    # The key columns with codes in place of texts; None: they have no numbers, rows are to be looked for in the table.
-    cdef ArrowBatch open(self, object keys)
+    # The key columns of a batch, by their places in it, with codes in place of texts; None: they have no numbers, rows
+    # are to be looked for in the table.
+    cdef ArrowBatch open(self, object batch, list places)
     # The groups of rows, and the rows of which none is known: how many, or NO_NUMBERS. keys: of open().
     cdef int64_t find(self, ArrowBatch keys, int64_t start, int64_t count, uint8_t** groups,
                       int32_t* missing) noexcept nogil
@@ -57,6 +61,7 @@ cdef class DenseGroups:
     # Groups have gone, and what lies in the pool is given back.
     cdef void release(self) noexcept nogil
 
+    cdef bint _has_codes(self, int32_t column, object batch, int32_t place)
     cdef bint _learn_texts(self, int32_t column, object dictionary)
     cdef int _take_codes(self, int32_t column, object found) except -1
     cdef int64_t numbers_max(self) noexcept nogil

@@ -29,7 +29,7 @@ Source: the perfect hash aggregate and the dictionary vectors of DuckDB; Velox's
 cimport cython
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memcpy, memset
 
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport (
@@ -43,7 +43,9 @@ from engine.records.arrow_batch cimport (
     ColumnView,
     column_is_null,
 )
+from engine.records.arrow_c_data cimport ArrowArray
 from engine.records.number_types cimport Integer, Narrow
+from engine.records.opened_batch cimport opened_batch
 from engine.records.row_codec cimport RowCodec
 
 import pyarrow as pa
@@ -52,6 +54,7 @@ from engine.records.arrow_functions import pc
 
 cdef enum:
     KEYS_MAX = 8
+    TEXT_BUFFERS = 3            # validity, offsets, texts
     BLOCK_ROWS_MAX = 1024       # as the table's
     NUMBERS_MAX = 1 << 17       # a megabyte of addresses: what the second cache of a core holds
     POOL_PART = 8
@@ -88,6 +91,7 @@ cdef class DenseGroups:
             elif not KIND_INT8 <= kind <= KIND_UINT64:
                 return
             self._keys[column].is_unsigned = kind >= KIND_UINT8
+            self._keys[column].code_count = -1
         self._key_count = key_count
 
     def __dealloc__(self):
@@ -99,27 +103,40 @@ cdef class DenseGroups:
 
     # -------------------------------------------------------------------------------------------------------- batches
 
-    cdef ArrowBatch open(self, object keys):
+    cdef ArrowBatch open(self, object batch, list places):
         cdef int32_t column
         if self._key_count == 0:
             return None
-        if not self.has_texts:
-            return ArrowBatch.open(keys)
-        arrays = list(keys.columns)
-        for column in range(self._key_count):
-            if self._keys[column].is_text:
-                array = arrays[column]
-                if not pa.types.is_dictionary(array.type) or array.type.index_type != INT32:
-                    return None
-                if not self._learn_texts(column, array.dictionary):
-                    return None
-                arrays[column] = array.indices
-        return ArrowBatch.open(pa.RecordBatch.from_arrays(arrays, names=keys.schema.names))
+        for column in range(self._key_count if self.has_texts else 0):
+            if self._keys[column].is_text and not self._has_codes(column, batch, places[column]):
+                return None
+        return ArrowBatch.open_columns(batch, places, self.has_texts)
+
+    cdef bint _has_codes(self, int32_t column, object batch, int32_t place):
+        """See to it that the codes of a column have numbers; False: there are too many, or it has none."""
+        cdef KeyNumbers* key = &self._keys[column]
+        cdef const ArrowArray* texts = opened_batch(batch).array.children[place].dictionary
+        if texts == NULL:
+            return False
+        if texts.length == key.code_count and texts.offset == key.first and texts.n_buffers == TEXT_BUFFERS and (
+                memcmp(texts.buffers, key.buffers, sizeof(key.buffers)) == 0):
+            return True
+        array = batch.column(place)
+        if array.type.index_type != INT32:
+            return False
+        key.code_count = -1
+        if not self._learn_texts(column, array.dictionary):
+            return False
+        if texts.n_buffers == TEXT_BUFFERS:
+            memcpy(key.buffers, texts.buffers, sizeof(key.buffers))
+            key.first, key.code_count = texts.offset, texts.length
+        return True
 
     cdef bint _learn_texts(self, int32_t column, object dictionary):
         """See to it that the texts of a dictionary have numbers, and its codes; False: there are too many."""
         last = self._dictionaries[column]
-        if last is not None and (dictionary is last or dictionary.equals(last)):
+        if last is not None and dictionary.equals(last):
+            self._dictionaries[column] = dictionary
             return True
         texts = self._texts[column]
         if len(dictionary) >= self.numbers_max():

@@ -102,7 +102,7 @@ class FilePasses:
         self._table.reset(part.level, expected_groups=0)
         with closing(part.read(self._rows)) as batches:
             for states in batches:
-                insert = TableInsert(self._table, self._table.open(states.select(self._keys), states, self._binding))
+                insert = TableInsert(self._table, self._table.open(self._keys, states, self._binding))
                 while not insert.until_full():
                     if self._table.group_count > 1:
                         return False

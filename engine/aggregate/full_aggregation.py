@@ -150,7 +150,7 @@ class FullAggregation:
     def _add_frozen(self, states: pa.RecordBatch) -> None:
         """Merge states into groups that are in the table or find room; write all others to the next pass's file."""
         work = self._work
-        opened = work.table.open(states.select(work.states.key_columns), states, work.states.binding)
+        opened = work.table.open(work.states.key_columns, states, work.states.binding)
         position = 0
         while position < states.num_rows:
             position = work.table.add(opened, position, False)

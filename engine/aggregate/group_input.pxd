@@ -22,7 +22,8 @@ cdef class GroupInput:
     cdef ArrowBatch arguments
     cdef StateBinding binding
     cdef readonly int64_t row_count
-    cdef object _key_batch                  # as it came in
+    cdef object _batch                      # as it came in
+    cdef list _key_places                   # of its key columns
     cdef RowCodec _codec                    # of keys
     cdef bint _is_coded                     # texts are codes of dictionaries in `numbered`
 
@@ -31,5 +32,5 @@ cdef class GroupInput:
 
 cdef StateBinding new_binding(const StateField* fields, int32_t field_count, list operations, list columns)
 # codec, dense: of the keys, None: there are no keys. owner: of wide values, None: they stay where they are.
-cdef GroupInput new_input(object keys, object arguments, StateBinding binding, RowCodec codec, DenseGroups dense,
+cdef GroupInput new_input(list key_places, object batch, StateBinding binding, RowCodec codec, DenseGroups dense,
                           object owner)

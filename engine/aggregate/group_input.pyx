@@ -22,9 +22,6 @@ from engine.aggregate.outside_states cimport move_values
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
 
-import pyarrow as pa
-
-cdef object DICTIONARY_TYPE = pa.DictionaryType
 
 
 @cython.final
@@ -40,7 +37,10 @@ cdef class GroupInput:
     """Made by ``GroupTable.open``."""
 
     cdef int open_keys(self) except -1:
-        self.keys = ArrowBatch.open(self._key_batch) if self.numbered is None or self._is_coded else self.numbered
+        if self.numbered is None or self._is_coded:
+            self.keys = ArrowBatch.open_columns(self._batch, self._key_places, False)
+        else:
+            self.keys = self.numbered
         self._codec.accept(self.keys)
         self._codec.move_outside(self.keys)
         return 0
@@ -60,13 +60,13 @@ cdef StateBinding new_binding(const StateField* fields, int32_t field_count, lis
     return binding
 
 
-cdef GroupInput new_input(object keys, object arguments, StateBinding binding, RowCodec codec, DenseGroups dense,
+cdef GroupInput new_input(list key_places, object batch, StateBinding binding, RowCodec codec, DenseGroups dense,
                           object owner):
     cdef GroupInput opened = GroupInput()
-    opened.arguments = ArrowBatch.open(_without_codes(arguments))
+    opened.arguments = ArrowBatch.open_columns(batch, None, True)  # no state reads what comes as codes
     if codec is not None:
-        opened._key_batch, opened._codec = keys, codec
-        opened.numbered, opened._is_coded = dense.open(keys), dense.has_texts
+        opened._batch, opened._key_places, opened._codec = batch, key_places, codec
+        opened.numbered, opened._is_coded = dense.open(batch, key_places), dense.has_texts
         if opened.numbered is None or not opened._is_coded:
             opened.open_keys()
     if owner is not None:
@@ -74,14 +74,3 @@ cdef GroupInput new_input(object keys, object arguments, StateBinding binding, R
     opened.binding = binding
     opened.row_count = opened.arguments.row_count
     return opened
-
-
-cdef object _without_codes(object batch):
-    """The codes themselves stand for what comes as codes: no state reads it."""
-    for data_type in batch.schema.types:
-        if isinstance(data_type, DICTIONARY_TYPE):
-            break
-    else:
-        return batch
-    arrays = [array.indices if pa.types.is_dictionary(array.type) else array for array in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

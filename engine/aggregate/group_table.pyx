@@ -2,7 +2,7 @@
 
     table = GroupTable(pool, key_schema, states, initial_level, ...)
     binding = table.bind(operations, columns)            which input column each state reads, and how
-    opened = table.open(keys, arguments, binding)        one call a batch; keys may be codes of dictionaries
+    opened = table.open(key_columns, batch, binding)     one call a batch; keys may be codes of dictionaries
     next_row = table.add(opened, start, reserved)        rows before next_row are in; fewer than all: full
     table.store_sizes(), GroupScan(table, ...)           what is in it
     table.drop(stores) / table.reset(level) / table.close()
@@ -178,9 +178,9 @@ cdef class GroupTable:
         if self._key_count > 0:
             self._codec.let_outside(owner, ())
 
-    def open(self, keys, arguments, StateBinding binding not None):
-        """Open a batch. Args: keys: its key columns only, in order; arguments: the batch that the binding reads."""
-        return new_input(keys, arguments, binding, self._codec, self._dense, self._owner)
+    def open(self, list key_columns not None, batch, StateBinding binding not None):
+        """Open a batch. Args: key_columns: numbers of its keys, in order; batch: with the columns of the binding."""
+        return new_input(key_columns, batch, binding, self._codec, self._dense, self._owner)
 
     def add(self, GroupInput opened not None, int64_t start, bint reserved):
         """Put rows start and following into their groups; return the first row that is not in.

@@ -93,7 +93,7 @@ class PreAggregation:
 
     def _group(self, batch: pa.RecordBatch) -> Generator[pa.RecordBatch, None, pa.RecordBatch]:
         """Put rows into the table, which is given out when it is full; return those that are to be passed through."""
-        opened = self._table.open(batch.select(self._layout.key_columns), batch, self._binding)
+        opened = self._table.open(self._layout.key_columns, batch, self._binding)
         insert, is_whole = TableInsert(self._table, opened), False
         while not is_whole and self.state is AggregateState.GROUPING:
             is_whole = insert.until_full()

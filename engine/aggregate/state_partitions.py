@@ -274,7 +274,7 @@ class StatePartitions:
         keys = list(range(len(self._layout.key_columns)))
         table.reset(level, expected_groups=kept.row_count)
         for states in kept:
-            insert = TableInsert(table, table.open(states.select(keys), states, binding))
+            insert = TableInsert(table, table.open(keys, states, binding))
             while not insert.until_full():
                 folded += self._states(table)
                 table.reset(level)

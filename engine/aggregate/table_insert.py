@@ -1,7 +1,7 @@
 """TableInsert: the rows of one batch on their way into a group table that may be full.
 
     table = table_of(layout, pool, partition_count, separate_stores, force_spill)
-    insert = TableInsert(table, table.open(keys, arguments, binding))
+    insert = TableInsert(table, table.open(key_columns, batch, binding))
     while not insert.until_full():              rows before insert.position are in, and the table is full
         ...                                     make room: if insert.is_stuck the last room was not enough for one row
 

@@ -198,7 +198,8 @@ cdef class VectorProgram:
 
     cdef ArrowBatch _opened(self, object batch, list places):
         """The inputs' columns of a batch."""
-        cdef ArrowBatch opened = ArrowBatch.open(batch) if places is None else ArrowBatch.open_columns(batch, places)
+        cdef ArrowBatch opened
+        opened = ArrowBatch.open(batch) if places is None else ArrowBatch.open_columns(batch, places, False)
         if opened.column_count != self._input_count:
             raise ValueError(f"a program over {self._input_count} columns is given {opened.column_count}")
         return opened

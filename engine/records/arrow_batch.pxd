@@ -62,12 +62,16 @@ cdef class ArrowBatch:
     cdef uint8_t** outside            # NULL, or for each column NULL or a flag for each row: the value is a reference
     cdef bint has_moved               # wide values have been looked for
     cdef list _moved                  # what the views of such columns lie in
+    cdef list _places                 # of its columns in the batch; None: they are the batch's
 
     @staticmethod
     cdef ArrowBatch open(object batch)
-    # The same of some columns of a batch, by their numbers; nothing can refer to them as columns of a batch.
+    # The same of some columns of a batch, by their numbers, None: all; with are_codes, numbers of dictionaries for what
+    # comes as such.
     @staticmethod
-    cdef ArrowBatch open_columns(object batch, list places)
+    cdef ArrowBatch open_columns(object batch, list places, bint are_codes)
+    # The field of a column.
+    cdef object field(self, int32_t column)
     # Note that a column's view has references (outside_values), and keep alive what it lies in.
     cdef int keep_outside(self, int32_t column, uint8_t* flags, object owners) except -1
 

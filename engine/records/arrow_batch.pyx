@@ -25,6 +25,8 @@ from libc.string cimport strcmp, strncmp
 
 from weakref import ref
 
+import pyarrow as pa
+
 from engine.errors import DataError, SchemaError
 from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.byte_kernels cimport count_ones, load64
@@ -33,7 +35,6 @@ from engine.records.plain_types import plain_batch
 
 #: limit of bytes of one batch: every row made of it then fits the row format
 cdef int64_t BATCH_BYTES_MAX = 2 ** 31 - 1
-
 #: number of values whose nulls are counted faster than the GIL is released and taken
 cdef int64_t BRIEF_VALUES = 1 << 20
 
@@ -433,29 +434,45 @@ cdef class ArrowBatch:
         return opened
 
     @staticmethod
-    cdef ArrowBatch open_columns(object batch, list places):
+    cdef ArrowBatch open_columns(object batch, list places, bint are_codes):
         cdef OpenedBatch source = opened_batch(batch)
         cdef ArrowSchema schema = source.schema[0]
         cdef ArrowArray array = source.array[0]
         cdef ArrowBatch opened
-        cdef Py_ssize_t index
-        cdef Py_ssize_t width = len(places)
+        cdef Py_ssize_t index, place, width = schema.n_children if places is None else len(places)
         cdef void** chosen = <void**>calloc(<size_t>(2 * width + 1), sizeof(void*))
-        if chosen == NULL:
-            raise MemoryError
+        cdef ArrowSchema* codes = <ArrowSchema*>calloc(<size_t>(width + 1), sizeof(ArrowSchema))
         try:
+            if chosen == NULL or codes == NULL:
+                raise MemoryError
             for index in range(width):
-                chosen[index] = source.schema.children[<Py_ssize_t>places[index]]
-                chosen[width + index] = source.array.children[<Py_ssize_t>places[index]]
+                place = index if places is None else <Py_ssize_t>places[index]
+                chosen[index] = source.schema.children[place]
+                chosen[width + index] = source.array.children[place]
+                if are_codes and source.schema.children[place].dictionary != NULL:
+                    codes[index] = source.schema.children[place][0]
+                    codes[index].dictionary = NULL
+                    chosen[index] = &codes[index]
             schema.children, schema.n_children = <ArrowSchema**>chosen, width
             array.children, array.n_children = <ArrowArray**>(chosen + width), width
             if _check_schema(&schema) < 0:
-                return ArrowBatch.open(batch.select(places))
+                batch = batch if places is None else batch.select(places)
+                return ArrowBatch.open(_without_codes(batch) if are_codes else batch)
             opened = batch_of(batch, &schema, &array)
         finally:
             free(chosen)
-        opened._moved = [source]
+            free(codes)
+        opened._opened, opened._places = source, places
         return opened
+
+    cdef object field(self, int32_t column):
+        return self.batch.schema.field(column if self._places is None else self._places[column])
+
+
+cdef object _without_codes(object batch):
+    """The batch with the codes themselves in place of what comes as codes."""
+    arrays = [array.indices if pa.types.is_dictionary(array.type) else array for array in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 cdef ArrowBatch batch_of(object batch, const ArrowSchema* schema, const ArrowArray* array):

@@ -191,7 +191,7 @@ cdef class RowCodec:
             if not _same_types(&types[index], &batch.columns[index]):
                 field = self.schema.field(index)
                 raise SchemaError(f"column '{field.name}' of the rows has the type {field.type}, the batch brings "
-                                  f"{batch.batch.schema.field(index).type}; cast it first")
+                                  f"{batch.field(index).type}; cast it first")
         for index in self._required:
             if batch.columns[index].null_count != 0:
                 raise SchemaError(f"column '{self.schema.field(index).name}' is declared not nullable and holds "

@@ -173,7 +173,7 @@ def layouts_of(workshop, keys, block_rows):
         table = group_table_of(layout, pool, 1, False, False)
         binding = table.bind(layout.operations, layout.columns)
         for batch in batches:
-            assert table.add(table.open(batch, batch, binding), 0, False) == batch.num_rows
+            assert table.add(table.open(list(range(batch.num_columns)), batch, binding), 0, False) == batch.num_rows
         assert table.group_count == len(set(keys))
         layouts = table.dense_layouts
         table.close()

@@ -24,6 +24,7 @@ from libc.stdint cimport int64_t
 import pyarrow as pa
 
 from engine.parquet.group_reader cimport GroupChunks, GroupReader
+from engine.records.joined_batches import joined_batches
 from engine.records.kept_rows cimport kept_batch, kept_of
 from engine.records.row_mask cimport Mask, joined_masks, mask_from
 from engine.records.side_by_side cimport SideBySide
@@ -133,5 +134,5 @@ cdef GroupChunks chunks_of(list groups):
 cdef object joined(list batches, int64_t rows):
     """Batches of one schema as one; of no columns: so many rows."""
     if batches[0].num_columns:
-        return pa.concat_batches(batches)
+        return joined_batches(batches)
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""]).select([])

@@ -14,6 +14,7 @@
     opened_batch    where the columns of a batch lie, without an export of Arrow's where it was made here
     row_mask        rows that are meant, as words of bits; of codes what is said of them
     kept_rows       rows that a mask keeps; kept_kernels: their loops
+    joined_batches  rows of several batches as one batch
     utf8            strings within nested values are text
     row_batch       encoded rows, the interface between sorts and joins
     row_pages       rows in pages, the interface between partitions and joins

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from engine.records.arrow_batch import batch_bytes
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.joined_batches import joined_batches
 
 #: rows and bytes from which a batch is large enough for any operator
 ROWS_MIN: Final = 16384
@@ -77,7 +78,7 @@ class SmallBatches:
             self._size_bytes += size_bytes
             if self._rows < self._rows_min and self._size_bytes < self._bytes_min:
                 if len(held) == HELD_MAX:
-                    self._held = [pa.concat_batches(held)]
+                    self._held = [joined_batches(held)]
                 return []
             ready = self.rest()
         if self._rows_min < self._rows_enough:
@@ -91,4 +92,4 @@ class SmallBatches:
     def rest(self) -> list[pa.RecordBatch]:
         """Return the held rows as one batch, and hold none afterwards."""
         held, self._held, self._rows, self._size_bytes = self._held, [], 0, 0
-        return held if len(held) < 2 else [pa.concat_batches(held)]
+        return held if len(held) < 2 else [joined_batches(held)]

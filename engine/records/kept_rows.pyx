@@ -50,9 +50,6 @@ from engine.records.row_mask cimport Mask, mask_from
 ctypedef void (*Keeping)(const uint8_t* values, int64_t rows, const uint64_t* mask, uint8_t* target) noexcept nogil
 
 cdef enum:
-    IS_BOOL = -1
-    IS_TEXT = -2
-    IS_LARGE_TEXT = -3
     VALUE_BYTES_MAX = 32
 
 
@@ -68,26 +65,8 @@ cdef Keeping keeping_of(int32_t width) noexcept nogil:
     return keep_16 if width == 16 else keep_32
 
 
-# A column that is copied here, and where to.
-cdef struct KeptColumn:
-    int32_t place               # in the batch that is made, -1: it is not wanted
-    int32_t kind                # width of a value in bytes, or its form; 0: it is not copied here
-    bint is_coded               # values are codes of a dictionary
-    bint is_renamed             # it may be of a type of others
-    const uint8_t* validity     # NULL: no nulls
-    const uint8_t* values       # of texts their offsets, the first row's first
-    const uint8_t* texts
-    int64_t offset              # of the first row, in bits
-    int64_t text_bytes          # that are kept
-    int64_t ones                # rows that are kept and not null
-    uint8_t* target_validity
-    uint8_t* target
-    uint8_t* target_texts
-
-
 cdef void read_column(KeptColumn* column, const ArrowSchema* schema, const ArrowArray* array,
                       int64_t offset) noexcept nogil:
-    """Find where a column lies."""
     cdef int32_t width
     cdef int32_t kind = kind_of_format(schema.format, &width)
     if array.n_buffers < 2 or array.buffers[1] == NULL:

@@ -1,0 +1,3 @@
+import pyarrow as pa
+
+def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch: ...

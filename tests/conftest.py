@@ -50,8 +50,7 @@ def pytest_addoption(parser):
 
 
 def pytest_unconfigure():
-    """Say nothing of the outputs that tests declare and never write; libraries look for what is left of theirs."""
-    gc.unfreeze()
+    """Say nothing of the outputs that tests declare and never write."""
     unwritten = sys.modules.get("engine.api.unwritten_outputs")
     if unwritten is not None:
         unwritten.UNWRITTEN.forget()
@@ -102,7 +101,7 @@ def pytest_collection(session):
 
 
 def pytest_collection_finish():
-    """Take what collection has made out of what the collector looks through."""
+    """Take what collection has made out of what the collector looks through, also when pytest ends, ten times."""
     gc.collect()
     gc.freeze()
 

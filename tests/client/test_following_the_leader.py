@@ -104,6 +104,8 @@ class Elected:
     def wait(self, seconds):
         if self.later:
             self.now = self.later.pop(0)
+        else:
+            time.sleep(min(seconds, 0.05))
 
     def close(self):
         self.closed = True

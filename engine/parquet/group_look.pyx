@@ -25,7 +25,8 @@ import pyarrow as pa
 
 from engine.parquet.group_reader cimport GroupChunks, GroupReader
 from engine.records.joined_batches import joined_batches
-from engine.records.kept_rows cimport kept_batch, kept_of
+from engine.records.kept_rows cimport kept_unshown
+from engine.records.opened_batch cimport shown_batch
 from engine.records.row_mask cimport Mask, joined_masks, mask_from
 from engine.records.side_by_side cimport SideBySide
 
@@ -90,10 +91,13 @@ cdef class GroupLook:
         if self._others is None or len(masks) > 1:
             kept.append(self._kept(mask, batch))
             batch = kept[0] if len(kept) == 1 else joined(kept, kept_rows)
-        return batch if self._others is None else self._beside(source, plans, batch, masks)
+        return shown_batch(batch if self._others is None else self._beside(source, plans, batch, masks))
 
     cdef object _kept(self, Mask mask, object batch):
-        return kept_batch(mask, batch) if self._places is None else kept_of(mask, batch, self._places, self._schema)
+        if self._places is None and mask.kept == mask.rows:
+            return batch
+        places = list(range(batch.num_columns)) if self._places is None else self._places
+        return kept_unshown(mask, batch, places, self._schema)
 
     cdef object _beside(self, object source, list plans, object batch, list masks):
         """The rows of the other columns beside those of the ones that were looked at.
@@ -118,7 +122,7 @@ cdef class GroupLook:
             rows += <int64_t>pages.row_count
             groups.append((looked_at, pages.row_count))
         self._reader.begin(source, chunks_of(groups))
-        batch = self._reader.read(rows)
+        batch = self._reader.read_unshown(rows)
         self.width = self._reader.width()
         self.groups_read += len(groups)
         self.rows_read += rows

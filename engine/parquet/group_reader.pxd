@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from engine.parquet.chunk_pages cimport Chunk, Scratch
 from engine.parquet.merged_texts cimport MergedTexts
 from engine.records.batch_builder cimport BatchBuilder
+from engine.records.opened_batch cimport OpenedBatch
 from engine.records.row_mask cimport Mask
 from engine.records.side_by_side cimport SideBySide
 
@@ -47,6 +48,9 @@ cdef class GroupReader:
     cdef int32_t _column_count
     cdef readonly int64_t rows_read
 
+    # The rows of ``read`` without a mask, for kernels alone.
+    cdef OpenedBatch read_unshown(self, int64_t rows)
+    cdef BatchBuilder _builder(self, int64_t rows, Mask words)
     # read_beside, for sides that are settled.
     cdef object beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch)
     # Bytes of a row, measured at the last read; of a dictionary at most the values that the rows can use.

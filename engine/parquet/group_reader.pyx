@@ -232,9 +232,15 @@ cdef class GroupReader:
     def read(self, int64_t rows, mask=None):
         """Return the rows that are kept of the next ones, at most 2**31 - 1 of them, as a batch of the schema."""
         cdef Mask words = mask_from(mask) if mask is not None else None
+        return self._builder(rows, words).build()
+
+    cdef OpenedBatch read_unshown(self, int64_t rows):
+        return self._builder(rows, None).build_unshown()
+
+    cdef BatchBuilder _builder(self, int64_t rows, Mask words):
         cdef BatchBuilder builder = BatchBuilder.begin(self._schema, rows if words is None else words.kept)
         self._read_into(builder, list(range(self._column_count)), rows, words)
-        return builder.build()
+        return builder
 
     def read_beside(self, int64_t rows, mask, SideBySide sides not None, batch not None, kept=None):
         """Return the rows of ``read`` and those of a batch as ``sides`` puts batches side by side, the batch first.

@@ -40,9 +40,10 @@ from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.adaptive_key_filter import FEW_ROWS_SHARE, AdaptiveKeyFilter, mask_of
 from engine.records.arrow_functions import pc
 from engine.records.kept_rows import kept_columns, kept_rows
+from engine.records.opened_batch import dictionary_of
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
-from engine.records.row_mask import Mask, flags_of_codes, narrowed_mask
+from engine.records.row_mask import Mask, flags_of_coded, flags_of_codes, narrowed_mask
 from engine.records.side_by_side import SideBySide
 from engine.records.top_keys import TopTest
 
@@ -227,7 +228,7 @@ class RowFilter:
     def _predicate_mask(self, batch: pa.RecordBatch, mask: Mask | None) -> Mask | None:
         """Return the mask of rows that meet the predicate, within another mask; None: there is no predicate."""
         for part in self._by_code:
-            found = part.mask(batch.column(part.column))
+            found = part.mask_of(batch)
             mask = found if mask is None else mask.both(found)
         return mask if self._plain is None else self._narrowed(batch, self._plain, mask)
 
@@ -246,13 +247,14 @@ class RowFilter:
 
     def _plain_of(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int] | None]:
         """Return a batch with the columns that the part over plain ones looks at, and their places; None: in order."""
-        if not batch.schema.equals(self._seen_schema):  # most batches are as the one before
+        schema = batch.schema
+        if schema is not self._seen_schema and not schema.equals(self._seen_schema):  # most are as the one before
             columns = batch.select(self._plain_columns)
             plain = plain_batch(columns)
             if plain is not columns:
                 return plain, None
-            self._seen_schema, self._plain_schema = batch.schema, columns.schema
-            places = [batch.schema.get_field_index(name) for name in self._plain_columns]
+            self._seen_schema, self._plain_schema = schema, columns.schema
+            places = [schema.get_field_index(name) for name in self._plain_columns]
             self._plain_places = None if places == list(range(batch.num_columns)) else places
         return batch, self._plain_places
 
@@ -334,20 +336,37 @@ class _CodePart:
         self._said: Mask | None = None
         self._says_of_null: bool | None = None
 
+    def mask_of(self, batch: pa.RecordBatch) -> Mask:
+        """Return the part's result for each row of a batch, read where it lies."""
+        place = batch.schema.get_field_index(self.column)
+        dictionary = dictionary_of(batch, place)
+        if dictionary is not None:
+            said, of_null = self._of_texts(dictionary)
+            flags: Mask | None = flags_of_coded(batch, place, said, of_null)
+            if flags is not None:
+                return flags
+        return self.mask(batch.column(place))
+
     def mask(self, array: pa.Array) -> Mask:
         """Return the part's result for each row, from that for each text and for null."""
         if not pa.types.is_dictionary(array.type):
             return self._of(array)
-        dictionary = array.dictionary
-        if self._says_of_null is None:
-            self._says_of_null = bool(self._of(pa.nulls(1, dictionary.type)).kept)
-        if self._said is None or not dictionary.equals(self._dictionary):
-            self._said, self._dictionary = self._of(dictionary), dictionary
-        flags = flags_of_codes(self._said, array.indices, self._says_of_null)
+        said, of_null = self._of_texts(array.dictionary)
+        flags = flags_of_codes(said, array.indices, of_null)
         if flags is not None:
             return flags
-        of_rows = pc.take(self._said.array(), array.indices)
-        return Mask(pc.fill_null(of_rows, _TRUE) if array.null_count and self._says_of_null else of_rows)
+        of_rows = pc.take(said.array(), array.indices)
+        return Mask(pc.fill_null(of_rows, _TRUE) if array.null_count and of_null else of_rows)
+
+    def _of_texts(self, dictionary: pa.Array) -> tuple[Mask, bool]:
+        """Return the part's result for each text and for null."""
+        if self._says_of_null is None:
+            self._says_of_null = bool(self._of(pa.nulls(1, dictionary.type)).kept)
+        said = self._said
+        if said is None or (dictionary is not self._dictionary and not dictionary.equals(self._dictionary)):
+            said = self._said = self._of(dictionary)
+        self._dictionary = dictionary
+        return said, self._says_of_null
 
     def _of(self, texts: pa.Array) -> Mask:
         return self._part.mask(pa.RecordBatch.from_arrays([texts], names=[self.column]))

@@ -66,7 +66,7 @@ class AdaptiveKeyFilter:
         if mask is None:
             found = self._found_in(batch)
         elif asked <= FEW_ROWS_SHARE * batch.num_rows:
-            found = narrowed_mask(mask, self._found_in(self._few(batch, mask)))
+            found = self._found_within(batch, mask)
         else:
             found = mask.both(self._found_in(batch))
         dropped = asked - found.kept
@@ -76,6 +76,13 @@ class AdaptiveKeyFilter:
         if self._trial_rows >= TRIAL_ROWS:
             self.is_on = self._trial_dropped >= (1 - KEPT_SHARE_MAX) * self._trial_rows
             self._trial_rows = self._trial_dropped = 0
+        return found
+
+    def _found_within(self, batch: pa.RecordBatch, mask: Mask) -> Mask:
+        """Find keys among the few rows of a mask: where the column lies, or in a copy of these rows."""
+        found = self.filter.mask_of(batch, self._name, mask)
+        if found is None:
+            return narrowed_mask(mask, self._found(self._few(batch, mask).column(0)))
         return found
 
     def _few(self, batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:

@@ -328,7 +328,7 @@ cdef bint _has_size(const ArrowSchema* schema) noexcept nogil:
 
 
 cdef enum:
-    SEEN_BATCHES = 61
+    SEEN_BATCHES = 251
 
 #: batches that were measured last, by address: a weak reference, the bytes, and those that rows can use
 cdef list seen_batches = [(None, 0, 0)] * SEEN_BATCHES
@@ -358,8 +358,8 @@ cdef tuple _sizes(object batch):
 cdef tuple _measured(object batch):
     cdef OpenedBatch opened = opened_batch(batch)
     cdef int64_t size, unused = 0
-    if _has_size(opened.schema):
-        size, unused = _batch_size(opened.schema, opened.array), _unused_size(opened.schema, opened.array)
+    if _has_size(opened.types):
+        size, unused = _batch_size(opened.types, opened.array), _unused_size(opened.types, opened.array)
     else:
         size = batch.nbytes
     return ref(batch), size, size - unused
@@ -421,22 +421,22 @@ cdef class ArrowBatch:
             DataError: the batch has 2 GiB or more.
         """
         cdef OpenedBatch source = opened_batch(batch)
-        cdef int32_t state = _check_schema(source.schema)
+        cdef int32_t state = _check_schema(source.types)
         cdef ArrowBatch opened
         if state == NOT_PLAIN:
             batch = plain_batch(batch)
             source = opened_batch(batch)
-            state = _check_schema(source.schema)
+            state = _check_schema(source.types)
         if state < 0:
-            raise _unsupported(batch.schema, source.schema)
-        opened = batch_of(batch, source.schema, source.array)
+            raise _unsupported(batch.schema, source.types)
+        opened = batch_of(batch, source.types, source.array)
         opened._opened = source
         return opened
 
     @staticmethod
     cdef ArrowBatch open_columns(object batch, list places, bint are_codes):
         cdef OpenedBatch source = opened_batch(batch)
-        cdef ArrowSchema schema = source.schema[0]
+        cdef ArrowSchema schema = source.types[0]
         cdef ArrowArray array = source.array[0]
         cdef ArrowBatch opened
         cdef Py_ssize_t index, place, width = schema.n_children if places is None else len(places)
@@ -447,10 +447,10 @@ cdef class ArrowBatch:
                 raise MemoryError
             for index in range(width):
                 place = index if places is None else <Py_ssize_t>places[index]
-                chosen[index] = source.schema.children[place]
+                chosen[index] = source.types.children[place]
                 chosen[width + index] = source.array.children[place]
-                if are_codes and source.schema.children[place].dictionary != NULL:
-                    codes[index] = source.schema.children[place][0]
+                if are_codes and source.types.children[place].dictionary != NULL:
+                    codes[index] = source.types.children[place][0]
                     codes[index].dictionary = NULL
                     chosen[index] = &codes[index]
             schema.children, schema.n_children = <ArrowSchema**>chosen, width

@@ -14,6 +14,7 @@ cdef class BatchBuilder:
     cdef void* _block               # what the batch will own, until it does
     cdef ArrowArray* _columns
     cdef list _kept                 # what the columns lie in beside its blocks
+    cdef dict _dictionaries         # those that set_dictionary has set, by column
     cdef int32_t _column_count
     cdef int64_t _row_count
 
@@ -37,6 +38,9 @@ cdef class BatchBuilder:
     cdef int set_array(self, int32_t column, object array) except -1
     # The batch; all columns are set. Once.
     cdef object build(self)
+    # The same for kernels alone: Arrow does not know it until it is asked for as Arrow's.
+    cdef OpenedBatch build_unshown(self)
+    cdef void* _finished(self) except NULL
 
 # The size with what follows on a boundary of 64 bytes.
 cdef int64_t padded(int64_t size) noexcept nogil

@@ -31,7 +31,7 @@ import pyarrow as pa
 from engine.memory.blocks cimport give_block, next_of, take_block
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.arrow_c_data cimport ArrowArray
-from engine.records.opened_batch cimport OpenedBatch, note_batch
+from engine.records.opened_batch cimport OpenedBatch, note_batch, opened_batch, unshown_batch
 
 cdef extern from "Python.h":
     int Py_IsInitialized() noexcept nogil
@@ -241,6 +241,9 @@ cdef class BatchBuilder:
             raise MemoryError("a dictionary of a batch")
         array.release = _release_coded
         values._export_to_c(<uintptr_t>array.dictionary)
+        if self._dictionaries is None:
+            self._dictionaries = {}
+        self._dictionaries[column] = values
         return 0
 
     cdef int set_array(self, int32_t column, object array) except -1:
@@ -248,13 +251,25 @@ cdef class BatchBuilder:
         return 0
 
     cdef object build(self):
-        cdef Block* block = <Block*>self._block
-        self._block = NULL          # the import releases it, whatever comes
-        if self._kept:
-            block.kept = <PyObject*>self._kept
-            Py_INCREF(self._kept)
-        block.opened = block.batch
+        cdef Block* block = <Block*>self._finished()
         batch = import_batch(<uintptr_t>&block.batch, self._schema)
         if self._row_count and any_values(&block.opened):
             note_batch(batch, self._schema, &block.opened)
         return batch
+
+    cdef OpenedBatch build_unshown(self):
+        cdef Block* block
+        if self._row_count == 0 or not any_values(&(<Block*>self._block).batch):
+            return opened_batch(self.build())
+        block = <Block*>self._finished()
+        return unshown_batch(self._schema, &block.batch, &block.opened, self._dictionaries)
+
+    cdef void* _finished(self) except NULL:
+        """The block, which its batch releases from now on, whatever comes."""
+        cdef Block* block = <Block*>self._block
+        self._block = NULL
+        if self._kept:
+            block.kept = <PyObject*>self._kept
+            Py_INCREF(self._kept)
+        block.opened = block.batch
+        return block

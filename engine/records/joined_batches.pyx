@@ -152,7 +152,7 @@ cdef int settle(JoinedColumn* column, list opened, int32_t place, const int64_t*
     cdef int32_t index
     for index, batch in enumerate(opened):
         part = &column.parts[index * column.stride]
-        read_column(part, batch.schema.children[place], batch.array.children[place], batch.array.offset)
+        read_column(part, batch.types.children[place], batch.array.children[place], batch.array.offset)
         if index == 0:
             column.kind = part.kind
         if part.kind != column.kind or (part.is_renamed and is_extension) or not are_alike(
@@ -209,7 +209,7 @@ cdef int join_into(BatchBuilder builder, object schema, JoinedColumn* columns, i
         builder.set_values(index, column.null_count, column.validity, column.values if column.texts != NULL else NULL,
                            column.texts if column.texts != NULL else column.values)
         if column.parts[0].is_coded:
-            builder.set_dictionary(index, batches[0].column(index).dictionary)
+            builder.set_dictionary(index, (<OpenedBatch>opened[0]).dictionary(index))
     return 0
 
 

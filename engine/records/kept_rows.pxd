@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.batch_builder cimport BatchBuilder
+from engine.records.opened_batch cimport OpenedBatch
 from engine.records.row_mask cimport Mask
 
 # Forms of values that have no width of their own.
@@ -41,3 +42,5 @@ cdef object kept_batch(Mask mask, object batch)
 
 # Of these rows some columns, by number, and their schema.
 cdef object kept_of(Mask mask, object batch, list places, object schema)
+# The same for kernels alone.
+cdef OpenedBatch kept_unshown(Mask mask, object batch, list places, object schema)

@@ -15,6 +15,9 @@ cdef void set_bits(const ColumnView* column, int32_t width, uint64_t sign, int64
 # A flag for each value, whether its bit is set; nulls count as any value.
 cdef void find_bits(const ColumnView* column, int32_t width, uint64_t sign, int64_t count, const uint8_t* bits,
                     uint64_t lowest, uint64_t highest, uint8_t* found) noexcept nogil
+# Of the rows of a mask leave those whose bit is set; nulls count as any value. For a few rows of many.
+cdef void find_bits_within(const ColumnView* column, int32_t width, uint64_t sign, int64_t count, const uint8_t* bits,
+                           uint64_t lowest, uint64_t highest, uint64_t* within) noexcept nogil
 # A flag for each value of the only column of a batch, whether a Bloom filter of 1 << word_shift words has its hash.
 cdef void find_hashes(ArrowBatch batch, int64_t count, uint64_t seed, const uint64_t* words, int32_t word_shift,
                       uint8_t* found) noexcept nogil

@@ -13,6 +13,7 @@ Held by: tests/records/test_key_filter.py
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, column_is_null
+from engine.records.byte_kernels cimport count_ones
 from engine.records.hashing cimport hash_batch, rehash
 from engine.records.number_types cimport Word
 
@@ -60,6 +61,19 @@ cdef void find_bits(const ColumnView* column, int32_t width, uint64_t sign, int6
         _find_bits(<const uint16_t*>column.values + column.offset, <uint16_t>sign, count, bits, lowest, highest, found)
     else:
         _find_bits(column.values + column.offset, <uint8_t>sign, count, bits, lowest, highest, found)
+
+
+cdef void find_bits_within(const ColumnView* column, int32_t width, uint64_t sign, int64_t count, const uint8_t* bits,
+                           uint64_t lowest, uint64_t highest, uint64_t* within) noexcept nogil:
+    cdef int64_t offset = column.offset
+    if width == 8:
+        _find_within(<const uint64_t*>column.values + offset, sign, count, bits, lowest, highest, within)
+    elif width == 4:
+        _find_within(<const uint32_t*>column.values + offset, <uint32_t>sign, count, bits, lowest, highest, within)
+    elif width == 2:
+        _find_within(<const uint16_t*>column.values + offset, <uint16_t>sign, count, bits, lowest, highest, within)
+    else:
+        _find_within(column.values + offset, <uint8_t>sign, count, bits, lowest, highest, within)
 
 
 cdef void _widen(const ColumnView* column, const Word* values, Word sign, int64_t count, uint64_t* lowest,
@@ -118,6 +132,21 @@ cdef void _find_bits(const Word* values, Word sign, int64_t count, const uint8_t
         for index in range(count & 7):
             byte |= _bit_at(bits, <uint64_t><Word>(values[(count & ~7) + index] ^ sign) - lowest, behind) << index
         found[count >> 3] = byte
+
+
+cdef void _find_within(const Word* values, Word sign, int64_t count, const uint8_t* bits, uint64_t lowest,
+                       uint64_t highest, uint64_t* within) noexcept nogil:
+    cdef uint64_t behind = highest - lowest + 1
+    cdef uint64_t left, kept, bit
+    cdef int64_t start, row
+    for start in range(0, count, 64):
+        left, kept = within[start >> 6], 0
+        while left:
+            bit = left & (0 - left)
+            row = start + count_ones(bit - 1)
+            kept |= bit * _bit_at(bits, <uint64_t><Word>(values[row] ^ sign) - lowest, behind)
+            left ^= bit
+        within[start >> 6] = kept
 
 
 cdef void find_hashes(ArrowBatch batch, int64_t count, uint64_t seed, const uint64_t* words, int32_t word_shift,

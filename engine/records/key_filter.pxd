@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView
+from engine.records.row_mask cimport Mask
 
 
 @cython.final
@@ -32,6 +33,7 @@ cdef class KeyFilter:
     cdef object _numbers(self)
     cdef uint64_t _word_at(self, object array, int64_t index)
     cdef void _look_up(self, ArrowBatch batch, const ColumnView* column, int64_t count, uint8_t* found) noexcept nogil
+    cdef void _look_up_within(self, const ColumnView* column, Mask found, bint are_all) noexcept nogil
     cdef bint _has_place_for_bits(self, int64_t bytes_max) noexcept
     cdef int _merge_bits(self, KeyFilter other) except -1
     cdef int _merge_words(self, KeyFilter other) except -1

@@ -42,7 +42,15 @@ from engine.records.arrow_batch cimport (
 from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.hashing cimport hash_batch, rehash
-from engine.records.key_bits cimport bits_of, fill_zero, find_bits, find_hashes, set_bits, widen_bounds
+from engine.records.key_bits cimport (
+    bits_of,
+    fill_zero,
+    find_bits,
+    find_bits_within,
+    find_hashes,
+    set_bits,
+    widen_bounds,
+)
 from engine.records.opened_batch cimport OpenedBatch, opened_batch
 from engine.records.row_mask cimport Mask
 
@@ -339,8 +347,8 @@ cdef class KeyFilter:
         found.count()
         return found.both(Mask(pc.is_valid(array))) if array.null_count else found
 
-    def mask_of(self, batch not None, bytes column not None):
-        """Return the mask of the rows of a batch whose value in a column may be a key.
+    def mask_of(self, batch not None, bytes column not None, Mask within=None):
+        """Return the mask of the rows of a batch whose value in a column may be a key, of those of a mask alone.
 
         None: the filter is not exact, or the column is not of integers of the keys' type (``mask`` is for it).
         """
@@ -352,29 +360,39 @@ cdef class KeyFilter:
         if not self.is_exact:
             return None
         opened = opened_batch(batch)
-        for index in range(opened.schema.n_children):
-            if strcmp(opened.schema.children[index].name, <const char*>column) == 0:
+        for index in range(opened.types.n_children):
+            if strcmp(opened.types.children[index].name, <const char*>column) == 0:
                 break
         else:
             return None
         array = opened.array.children[index]
-        if array.dictionary != NULL or strcmp(opened.schema.children[index].format, <const char*>self._format) != 0:
+        if array.dictionary != NULL or strcmp(opened.types.children[index].format, <const char*>self._format) != 0:
             return None
         memset(&view, 0, sizeof(ColumnView))
         view.offset = array.offset + opened.array.offset
         view.values = <const uint8_t*>array.buffers[1]
-        found = Mask.unset(opened.array.length)
-        if found.rows > BRIEF_ROWS:
+        found = Mask.unset(opened.array.length) if within is None else within.copy()
+        if found.rows != opened.array.length:
+            raise pa.ArrowInvalid(f"a mask of {found.rows} rows for {opened.array.length}")
+        if (found.rows if within is None else found.kept) > BRIEF_ROWS:
             with nogil:
-                self._look_up(None, &view, found.rows, <uint8_t*>found.words)
+                self._look_up_within(&view, found, within is None)
         else:
-            self._look_up(None, &view, found.rows, <uint8_t*>found.words)
+            self._look_up_within(&view, found, within is None)
         if array.null_count != 0 and array.buffers[0] != NULL:
             for index in range((found.rows + 63) >> 6):
                 found.words[index] &= bits_from(<const uint8_t*>array.buffers[0], view.offset + 64 * index,
                                                 min(64, found.rows - 64 * index))
         found.count()
         return found
+
+    # Leave the rows of an exact filter in a mask, whose words are not set yet where all are asked for.
+    cdef void _look_up_within(self, const ColumnView* column, Mask found, bint are_all) noexcept nogil:
+        if are_all or self.value_count == 0:
+            self._look_up(None, column, found.rows, <uint8_t*>found.words)
+        else:
+            find_bits_within(column, self._width, self._sign, found.rows, self._bits, self._lowest, self._highest,
+                             found.words)
 
     def may_lie_between(self, lows not None, highs not None):
         """Return a flag for each pair of bounds: whether some key may lie between them; a null is no bound."""

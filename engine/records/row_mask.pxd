@@ -16,6 +16,8 @@ cdef class Mask:
     # Of all rows.
     @staticmethod
     cdef Mask whole(int64_t rows)
+    # The same rows.
+    cdef Mask copy(self)
     # Count the rows of words that have been written; bits behind the last row do not matter.
     cdef int count(self) except -1
 

@@ -6,6 +6,7 @@
     mask.array() -> pa.BooleanArray             for Arrow's functions
     narrowed_mask(mask, kept) -> mask           the rows of a mask that are meant in another one of its rows alone
     flags_of_codes(said, codes, of_null) -> mask    for each row what is said of its code, or of null
+    flags_of_coded(batch, column, said, of_null)    the same of a column of a batch
 
 A mask of a hundred thousand rows is 13 KB, and its loops take microseconds, so they run with the GIL held: to release
 and take it costs more where another thread waits for it.
@@ -16,13 +17,15 @@ Thread: one writes it, then any. Held by: tests/records/test_row_mask.py
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memset, strcmp
 
 import pyarrow as pa
 
+from engine.records.arrow_c_data cimport ArrowArray
 from engine.records.bit_kernels cimport place_bits
 from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.kept_kernels cimport flag_codes
+from engine.records.opened_batch cimport OpenedBatch, opened_batch
 
 cdef object BOOL = pa.bool_()
 cdef object INT32 = pa.int32()
@@ -78,6 +81,12 @@ cdef class Mask:
         cdef Mask made = Mask.unset(rows)
         memset(made.words, 0xFF, <size_t>((rows + 63) // 64) * 8)
         made.count()
+        return made
+
+    cdef Mask copy(self):
+        cdef Mask made = Mask.unset(self.rows)
+        memcpy(made.words, self.words, <size_t>((self.rows + 63) // 64) * 8)
+        made.kept = self.kept
         return made
 
     cdef int count(self) except -1:
@@ -161,35 +170,45 @@ def narrowed_mask(mask not None, kept not None):
     return made
 
 
+def flags_of_coded(batch not None, int32_t column, said not None, bint of_null):
+    """Return the mask of a batch's column that comes as codes, as ``flags_of_codes`` does."""
+    cdef OpenedBatch opened = opened_batch(batch)
+    cdef const ArrowArray* codes = opened.array.children[column]
+    cdef int64_t offset = opened.array.offset + codes.offset
+    if strcmp(opened.types.children[column].format, b"i") != 0:
+        return None
+    return flagged(mask_from(said), <const uint8_t*>codes.buffers[0] if codes.null_count else NULL,
+                   <const uint8_t*>codes.buffers[1] + 4 * offset, offset, opened.array.length, of_null)
+
+
 def flags_of_codes(said not None, codes not None, bint of_null):
     """Return the mask of int32 codes of which something is said: a row a code; null is ``of_null``.
 
     None: the codes are of another type. Raises: pa.ArrowInvalid (a code of which nothing is said).
     """
-    cdef int64_t rows = len(codes)
     cdef int64_t offset = codes.offset
-    cdef Mask words = mask_from(said)
-    cdef Mask made
-    cdef uint32_t code_count = <uint32_t>words.rows
-    cdef int64_t index
-    cdef uint8_t* flags
-    cdef const uint8_t* validity
-    cdef const uint8_t* values
-    cdef bint is_sound
     if codes.type != INT32:
         return None
     buffers = codes.buffers()
-    made = Mask.unset(rows)
-    validity = <const uint8_t*>address_of(buffers[0]) if codes.null_count else NULL
-    values = <const uint8_t*>address_of(buffers[1])
-    flags = <uint8_t*>malloc(<size_t>words.rows + 1)
+    return flagged(mask_from(said), <const uint8_t*>address_of(buffers[0]) if codes.null_count else NULL,
+                   <const uint8_t*>address_of(buffers[1]) + 4 * offset, offset, len(codes), of_null)
+
+
+cdef Mask flagged(Mask said, const uint8_t* validity, const uint8_t* codes, int64_t offset, int64_t rows,
+                  bint of_null):
+    """The mask of codes: from the first row on; ``offset``: of the first row in the validity."""
+    cdef Mask made = Mask.unset(rows)
+    cdef uint32_t code_count = <uint32_t>said.rows
+    cdef uint8_t* flags = <uint8_t*>malloc(<size_t>said.rows + 1)
+    cdef int64_t index
+    cdef bint is_sound
     if flags == NULL:
         raise MemoryError("what is said of codes")
     with nogil:
-        for index in range(words.rows):
-            flags[index] = (words.words[index >> 6] >> (index & 63)) & 1
-        flags[words.rows] = of_null
-        is_sound = flag_codes(values + 4 * offset, validity, offset, rows, flags, code_count, made.words)
+        for index in range(said.rows):
+            flags[index] = (said.words[index >> 6] >> (index & 63)) & 1
+        flags[said.rows] = of_null
+        is_sound = flag_codes(codes, validity, offset, rows, flags, code_count, made.words)
     free(flags)
     if not is_sound:
         raise pa.ArrowInvalid(f"{rows} numbers of texts in a dictionary of {code_count} go beyond it")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from engine.records.key_filter import key_filter, merged
+from engine.records.row_mask import Mask
 
 SPECIAL = [0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf]
 TYPES = {
@@ -192,6 +193,13 @@ def test_a_column_of_a_batch_is_looked_up_where_it_lies(data_type, nulls, offset
     assert mask.kept == found.mask(column).kept
     sliced = found.mask_of(batch.slice(9), b"k")
     assert sliced.array().equals(mask.array().slice(9))
+    for every in (1, 3, 64, rows):
+        within = Mask(pa.array([row % every == 0 for row in range(rows)]))
+        of_few = found.mask_of(batch, b"k", within)
+        assert of_few.array().equals(mask.both(within).array())
+        assert of_few.kept == of_few.array().true_count
+    with pytest.raises(pa.ArrowInvalid, match=f"a mask of {rows} rows for {rows - 9}"):
+        found.mask_of(batch.slice(9), b"k", within)
 
 
 def test_other_columns_are_left_to_the_array():

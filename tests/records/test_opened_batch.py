@@ -6,12 +6,14 @@ import random
 import pyarrow as pa
 import pytest
 
+from engine.memory.blocks import block_bytes
 from engine.records.arrow_batch import batch_bytes
-from engine.records.kept_rows import kept_rows
+from engine.records.kept_rows import kept_columns, kept_rows
+from engine.records.row_mask import Mask
 from engine.records.side_by_side import SideBySide
 
 #: more than there are notes
-BATCHES = 200
+BATCHES = 1200
 
 
 def batch_of(seed, rows=50):
@@ -74,3 +76,32 @@ def test_batches_without_values_in_memory():
     made = halves(batch)
     assert halves(made).num_rows == 3
     assert halves(made.select([])).num_rows == 3
+
+
+@pytest.mark.parametrize("rows", [10, 5000, 100_000])
+def test_a_batch_that_kernels_make_for_kernels_becomes_arrow_s_where_it_is_asked(rows):
+    batch, held = batch_of(3, rows), block_bytes()
+    flags = [row % 3 != 0 for row in range(rows)]
+    wanted = batch.filter(pa.array(flags)).select([2, 1, 0])
+    kept = kept_columns(batch, Mask(pa.array(flags)), [2, 1, 0], wanted.schema)
+    assert (kept.num_rows, kept.num_columns, kept.schema) == (wanted.num_rows, 3, wanted.schema)
+    assert batch_bytes(kept) == batch_bytes(wanted)
+    assert halves(kept).equals(halves(wanted))  # from where it lies
+    assert SideBySide(["n", "c"]).of([kept, kept]).equals(wanted.select(["n", "c"]))
+    assert kept.column("t").equals(wanted.column("t"))  # Arrow's from here on
+    assert kept.slice(1).equals(wanted.slice(1))
+    texts = kept.column("c")
+    del kept
+    assert texts.equals(wanted.column("c"))
+    del texts
+    gc.collect()
+    assert block_bytes() == held
+
+
+def test_a_batch_for_kernels_that_is_not_asked_for_goes_without_arrow():
+    held = block_bytes()
+    batch = batch_of(4, 5000)
+    mask, schema = Mask(pa.array([row % 2 == 0 for row in range(5000)])), batch.select([0]).schema
+    for _ in range(10):
+        kept_columns(batch, mask, [0], schema)
+    assert block_bytes() == held

@@ -1,0 +1,3 @@
+import pyarrow as pa
+
+def dictionary_of(batch: pa.RecordBatch, column: int) -> pa.Array | None: ...

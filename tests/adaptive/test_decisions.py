@@ -390,3 +390,13 @@ def test_runs_cover_everything_once_and_none_is_larger_than_it_must_be(sizes, li
     runs = contiguous_runs(shares, count)
     assert [index for begin, end in runs for index in range(begin, end)] == list(range(len(sizes)))
     assert all(begin < end and sum(shares[begin:end]) <= limit for begin, end in runs)
+    longest, share = 1, 0
+    for size in shares:  # each run as long as it may be
+        longest, share = (longest, share + size) if share + size <= limit else (longest + 1, size)
+    assert count == longest
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=30), st.integers(1, 12))
+def test_no_runs_of_that_number_have_a_smaller_largest_share(sizes, count):
+    largest = max(sum(sizes[begin:end]) for begin, end in contiguous_runs(sizes, count))
+    assert largest == max(sizes) or runs_needed(sizes, largest - 1) > count

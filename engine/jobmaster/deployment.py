@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
@@ -48,6 +49,7 @@ _RESULTS_MAX: Final = 16
 _SEEN_MAX: Final = 8
 #: consumers in other processes beyond which their filters are not worth reading, by each producer
 FILTER_PLACES_MAX: Final = 64
+_IS_RELEASED: Final = attrgetter("is_released")
 
 
 def build_descriptor(
@@ -169,7 +171,7 @@ class _Places:
     @property
     def is_read(self) -> bool:
         """Whether all partitions were dropped, having been read."""
-        return all(each.is_released for each in self._partitions)
+        return all(map(_IS_RELEASED, self._partitions))
 
     def seen_from(self, resource_id: ResourceId) -> tuple[ProducerPlace, ...]:
         """Return the places, LOCAL on a TaskExecutor."""

@@ -28,7 +28,7 @@ from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
 from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
 from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.slot_pool import AllocatedSlot, FormerSlot
-from engine.jobmaster.state_times import entered, times_of
+from engine.jobmaster.state_times import entered, named_times_of, times_of
 
 _NO_COUNTERS: Final = TaskCounters()
 
@@ -63,6 +63,11 @@ class Execution(msgspec.Struct, eq=False):
     def timestamps_ms(self) -> dict[ExecutionState, int]:
         """Milliseconds since the epoch at which each state was entered."""
         return times_of(self.times)
+
+    @property
+    def named_times_ms(self) -> dict[str, int]:
+        """Milliseconds since the epoch at which each state was entered, by the names of states."""
+        return named_times_of(self.times)
 
 
 class IntermediateResultPartition(msgspec.Struct, eq=False):

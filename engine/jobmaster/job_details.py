@@ -24,6 +24,7 @@ _MOST_TELLING = (
     _S.DEPLOYING,
     _S.SCHEDULED,
 )
+_DEPLOYING = _S.DEPLOYING.value
 
 
 def vertex_details(graph: ExecutionGraph) -> tuple[VertexDetails, ...]:
@@ -68,16 +69,16 @@ def _inputs(vertex: ExecutionJobVertex, graph: ExecutionGraph) -> Iterator[Input
 
 def _attempt(index: int, execution: Execution) -> AttemptDetails:
     slot = execution.slot
-    is_over = execution.state.is_terminal
+    times, state = execution.named_times_ms, execution.state
     return AttemptDetails(
         index,
         execution.attempt.attempt_number,
-        execution.state.value,
+        state.value,
         "" if slot is None else str(slot.resource_id),
         "" if slot is None else slot.address,
-        execution.timestamps_ms.get(ExecutionState.DEPLOYING, -1),
-        execution.timestamps_ms.get(execution.state, -1) if is_over else -1,
-        {state.value: time_ms for state, time_ms in execution.timestamps_ms.items()},
+        times.get(_DEPLOYING, -1),
+        times.get(state, -1) if state.is_terminal else -1,
+        times,
         execution.counters,
         execution.failure,
     )

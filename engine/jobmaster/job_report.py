@@ -61,9 +61,11 @@ class JobReport:
     def _first_begun_ms(self) -> int:
         """Return the time of the first subtask's begin, -1 before; once known it is not sought among many again."""
         if self._begun_ms < 0:
-            times = (vertex.current.timestamps_ms for vertex in self._facts.graph)
-            # A very fast one is FINISHED before it was known to be RUNNING.
-            begun = (each.get(ExecutionState.RUNNING, each.get(ExecutionState.FINISHED, -1)) for each in times)
+            begun = []
+            for vertex in self._facts.graph:
+                times = vertex.current.timestamps_ms
+                # A very fast one is FINISHED before it was known to be RUNNING.
+                begun.append(times.get(ExecutionState.RUNNING, times.get(ExecutionState.FINISHED, -1)))
             self._begun_ms = min((time_ms for time_ms in begun if time_ms >= 0), default=-1)
         return self._begun_ms
 

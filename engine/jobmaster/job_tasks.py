@@ -67,9 +67,8 @@ class JobTasks:
             facts.scheduler.produces(vertex)
         if vertex is not None and vertex.current.state.is_terminal:
             facts.scheduler.subtask_ended(vertex, facts.pool)
-            times = {state.value: time_ms for state, time_ms in vertex.current.timestamps_ms.items()}
             ended = msgspec.structs.replace(report, state=vertex.current.state.value)
-            self._out.append(WriteDown(TaskEnded(ended, times)))
+            self._out.append(WriteDown(TaskEnded(ended, vertex.current.named_times_ms)))
             if vertex.current.state is ExecutionState.FINISHED:
                 self.release(partitions_to_release(vertex))
         return vertex

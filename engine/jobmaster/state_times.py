@@ -12,12 +12,15 @@ Held by: tests/jobmaster/test_execution_graph.py
 from __future__ import annotations
 
 from collections.abc import Mapping
+from struct import Struct
 from typing import Final
 
 from engine.jobmaster.execution_state import ExecutionState
 
 _STATES: Final = tuple(ExecutionState)
 _NUMBERS: Final = {state: number for number, state in enumerate(_STATES)}
+_NAMES: Final = tuple(state.value for state in _STATES)
+_ENTRY: Final = Struct("<Q")
 
 
 def entered(times: bytes, state: ExecutionState, time_ms: int) -> bytes:
@@ -35,5 +38,15 @@ def packed_times(times: Mapping[str, int]) -> bytes:
 
 def times_of(packed: bytes) -> dict[ExecutionState, int]:
     """Return the time of each state, in the order in which they were entered."""
-    entries = (int.from_bytes(packed[begin : begin + 8], "little") for begin in range(0, len(packed), 8))
-    return {_STATES[entry & 255]: entry >> 8 for entry in entries}
+    times = {}
+    for (entry,) in _ENTRY.iter_unpack(packed):
+        times[_STATES[entry & 255]] = entry >> 8
+    return times
+
+
+def named_times_of(packed: bytes) -> dict[str, int]:
+    """Return the time of each state by its name, in the order in which they were entered."""
+    times = {}
+    for (entry,) in _ENTRY.iter_unpack(packed):
+        times[_NAMES[entry & 255]] = entry >> 8
+    return times

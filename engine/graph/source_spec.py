@@ -34,8 +34,10 @@ class SourceSplit(Exact, frozen=True, gc=False):
 
 def joined_split(pieces: Sequence[SourceSplit]) -> SourceSplit:
     """Return one split of several of a file, which follow one another."""
-    rows = sum(piece.row_count for piece in pieces)
-    size = sum(piece.size_bytes for piece in pieces)
+    rows = size = 0
+    for piece in pieces:
+        rows += piece.row_count
+        size += piece.size_bytes
     return SourceSplit(pieces[0].path, pieces[0].start, pieces[-1].end, size, rows)
 
 

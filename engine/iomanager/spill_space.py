@@ -22,6 +22,8 @@ import errno
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
+from typing import Any, Final
 
 from engine.closing import close_all
 from engine.errors import DiskFullError, SpillError, TaskCancelledError
@@ -38,6 +40,8 @@ from engine.memory.value_stores import Place
 
 BLOCK_SIZE_DEFAULT = 256 * 1024
 _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
+_RAW_BYTES: Final[Callable[[Any], int]] = attrgetter("raw_bytes")
+_STORED_BYTES: Final[Callable[[Any], int]] = attrgetter("stored_bytes")
 
 
 class SpillSpace:
@@ -116,12 +120,12 @@ class SpillSpace:
     def spilled_bytes(self) -> int:
         """Bytes that went to disk, headers included, deleted files too. Thread: any."""
         values = self._values.stored_bytes if self._values is not None else 0
-        return self._stored_bytes + values + sum(writer.stored_bytes for writer in self._writers.copy())
+        return self._stored_bytes + values + sum(map(_STORED_BYTES, self._writers.copy()))
 
     @property
     def raw_bytes(self) -> int:
         """Bytes of rows passed to writers. Thread: any."""
-        return self._raw_bytes + sum(writer.raw_bytes for writer in self._writers.copy())
+        return self._raw_bytes + sum(map(_RAW_BYTES, self._writers.copy()))
 
     @property
     def closed(self) -> bool:

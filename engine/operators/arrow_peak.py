@@ -58,9 +58,13 @@ class ArrowPeak:
     def look(self) -> None:
         """See what Arrow holds now."""
         if not self._is_closed:
-            held = self._held_bytes()
-            self._idle_bytes = _least(self._idle_bytes, held)
-            self._peak_bytes = max(self._peak_bytes, sum(held) - sum(self._idle_bytes))
+            buffers, blocks = self._pool.bytes_allocated(), block_bytes()
+            idle_buffers, idle_blocks = self._idle_bytes
+            if buffers < idle_buffers or blocks < idle_blocks:
+                idle_buffers, idle_blocks = min(buffers, idle_buffers), min(blocks, idle_blocks)
+                self._idle_bytes = idle_buffers, idle_blocks
+            held = buffers + blocks - idle_buffers - idle_blocks
+            self._peak_bytes = max(self._peak_bytes, held)
 
     @property
     def bytes(self) -> int:

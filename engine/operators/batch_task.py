@@ -14,7 +14,8 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -54,6 +55,11 @@ from engine.storage.store_counters import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_BAD_ROWS: Final = attrgetter("bad_rows")
+_IDLE_NS: Final = attrgetter("idle_ns")
+_ROWS_OUT: Final = attrgetter("rows_out")
+_SIZE_BYTES: Final = attrgetter("size_bytes")
 
 
 class TaskOutput:
@@ -170,30 +176,39 @@ class BatchTask:
         driver = self._driver
         sources = [counts() for counts in tuple(self._context.sources.values())]
         rows_out, bytes_out = self._given()
-        idle_ns = sum(task_input.idle_ns for task_input in tuple(self._inputs.values()))
-        blocked_ns = sum(partition.blocked_ns for partition in self._partitions)
-        processor_us = [processor.times_us() for processor in (self._processor, *self._context.helpers)]
+        idle_ns = sum(map(_IDLE_NS, tuple(self._inputs.values())))
+        blocked_ns = buffers_peak = file_bytes = 0
+        spilled_bytes = self._context.spilled_bytes
+        for partition in tuple(self._partitions):
+            blocked_ns += partition.blocked_ns
+            buffers_peak += partition.buffers_peak
+            file_bytes += partition.file_bytes
+            spilled_bytes += partition.spilled_bytes
+        worked_us, runnable_us = self._processor.times_us()
+        for processor in tuple(self._context.helpers):
+            worked_us += processor.times_us()[0]
+        taken = (0, 0) if driver is None else (driver.rows_in, driver.bytes_in)
         return TaskCounters(
-            rows_in=0 if driver is None else driver.rows_in,
+            rows_in=taken[0],
             rows_out=rows_out,
-            bytes_in=0 if driver is None else driver.bytes_in,
+            bytes_in=taken[1],
             bytes_out=bytes_out,
-            spilled_bytes=self._context.spilled_bytes + sum(partition.spilled_bytes for partition in self._partitions),
-            bad_rows=sum(source.bad_rows for source in sources),
+            spilled_bytes=spilled_bytes,
+            bad_rows=sum(map(_BAD_ROWS, sources)),
             functions=self._context.function_counters,
             notes={name: text for source in sources for name, text in source.notes.items()},
             stores=self._context.store_traffic.by_store(),
             managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,
-            network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
+            network_buffers_peak=buffers_peak,
             arrow_bytes_peak=self._context.arrow_peak.bytes,
             worker_bytes_peak=self._context.worker_bytes_peak,
-            stored_bytes=sum(partition.file_bytes for partition in self._partitions),
-            operators=self._operator_counters(idle_ns, (rows_out, bytes_out), sources),
+            stored_bytes=file_bytes,
+            operators=self._operator_counters(idle_ns, taken, (rows_out, bytes_out), sources),
             back_pressured_ms=blocked_ns // 1_000_000,
             idle_ms=(idle_ns + self._context.filter_wait_ns) // 1_000_000,
             output_us=max(0, self._meters.output_ns - blocked_ns) // 1000,
-            cpu_us=sum(worked for worked, _ in processor_us),
-            runnable_us=processor_us[0][1],
+            cpu_us=worked_us,
+            runnable_us=runnable_us,
         )
 
     def _given(self) -> tuple[int, int]:
@@ -201,12 +216,12 @@ class BatchTask:
         output, meter = self._output, self._output_meter
         rows, size_bytes = (0, 0) if meter is None else (meter.rows, meter.bytes)
         return (
-            output.kept_rows + rows + sum(operator.rows_out for operator in self._operators),
-            output.kept_bytes + size_bytes + sum(file.size_bytes for file in self._context.staged_files),
+            output.kept_rows + rows + sum(map(_ROWS_OUT, tuple(self._operators))),
+            output.kept_bytes + size_bytes + sum(map(_SIZE_BYTES, tuple(self._context.staged_files))),
         )
 
     def _operator_counters(
-        self, idle_ns: int, given: tuple[int, int], sources: Sequence[SourceCounts]
+        self, idle_ns: int, taken: tuple[int, int], given: tuple[int, int], sources: Sequence[SourceCounts]
     ) -> tuple[OperatorCounters, ...]:
         """Return the counters of the feeds, if there are any, then those of the chain."""
         driver, feed, build_feed, accounts = self._driver, self._feed, self._build_feed, self._context.accounts
@@ -215,15 +230,15 @@ class BatchTask:
             return ()
         fed_ns = filter_wait_ns if feed is None else feed.meters.driving.total_ns
         fed_ns += 0 if build_feed is None else build_feed.meters.driving.total_ns
-        operators = with_edges(
-            self._meters.counters(accounts, idle_ns + fed_ns), (driver.rows_in, driver.bytes_in), given
-        )
+        operators = with_edges(self._meters.counters(accounts, idle_ns + fed_ns), taken, given)
         if build_feed is not None:
             operators = (*build_feed.meters.counters(accounts), *operators)
         if feed is not None:
             operators = (*feed.meters.counters(accounts, filter_wait_ns), *operators)
-        by_node = {source.node_id: source for source in sources}
-        return tuple(_with_left_out(each, by_node.get(each.node_id)) for each in operators)
+        for source in sources:
+            if source.pruned_groups or source.filtered_rows:
+                operators = tuple([_with_left_out(each, source) for each in operators])
+        return operators
 
     def activity(self) -> TaskActivity:
         """Return the current activity of the attempt; from any thread."""
@@ -330,7 +345,7 @@ class BatchTask:
         close_all(steps)
 
 
-def _with_left_out(operator: OperatorCounters, source: SourceCounts | None) -> OperatorCounters:
-    if source is None or not (source.pruned_groups or source.filtered_rows):
+def _with_left_out(operator: OperatorCounters, source: SourceCounts) -> OperatorCounters:
+    if operator.node_id != source.node_id:
         return operator
     return msgspec.structs.replace(operator, pruned_groups=source.pruned_groups, filtered_rows=source.filtered_rows)

@@ -12,7 +12,8 @@ Held by: tests/operators/test_batch_task.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from engine.closing import close_all
 from engine.config.debug_options import FORCE_SPILL
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from engine.memory.segment import MemorySegment
     from engine.operators.work_ahead import Ahead
     from engine.partitions.partition_router import PartitionRouter
+
+_PAGES_PEAK: Final = attrgetter("pages_peak")
+_PEAK_BYTES: Final = attrgetter("peak_bytes")
+_SPILLED_BYTES: Final = attrgetter("spilled_bytes")
 
 
 class Output(Protocol):
@@ -249,11 +254,11 @@ class TaskContext:
 
     def count_resources(self) -> None:
         """Refresh ``spilled_bytes``, ``pages_peak`` and ``worker_bytes_peak`` from what is in use."""
-        held = sum(session.peak_bytes for session in tuple(self._functions))  # chained functions have a worker each
+        held = sum(map(_PEAK_BYTES, tuple(self._functions)))  # chained functions have a worker each
         self.worker_bytes_peak = max(self.worker_bytes_peak, held)
-        self.spilled_bytes = self._handed_over_bytes + sum(space.spilled_bytes for space in self._spaces)
-        self.spilled_bytes += sum(values.spilled_bytes for values in tuple(self._values))
-        self.pages_peak = max(self.pages_peak, sum(pool.pages_peak for pool in tuple(self._pools)))
+        spilled = sum(map(_SPILLED_BYTES, tuple(self._spaces))) + sum(map(_SPILLED_BYTES, tuple(self._values)))
+        self.spilled_bytes = self._handed_over_bytes + spilled
+        self.pages_peak = max(self.pages_peak, sum(map(_PAGES_PEAK, tuple(self._pools))))
 
     def close(self) -> None:
         """Close all spaces and pools; runs every step and raises the first error."""

@@ -108,13 +108,13 @@ class ChainMeters:
         meters: list[Meter | None] = [*([None] if self._is_led else []), *self._meters]
         if len(meters) <= len(self._chain):
             return ()  # it is being opened
-        taken_ns = [0 if meter is None else meter.busy_ns for meter in meters]
-        found = []
+        found, taken_ns = [], 0 if meters[0] is None else meters[0].busy_ns
         for index, step in enumerate(self._chain):
-            own_ns = self._finishing[index].total_ns - taken_ns[index + 1]
-            own_ns += self.driving.total_ns - waited_ns if index == 0 else taken_ns[index]
             meter, behind, account = meters[index], meters[index + 1], accounts.find(step)
             assert behind is not None, "only the first one leads"
+            before_ns, taken_ns = taken_ns, behind.busy_ns
+            own_ns = self._finishing[index].total_ns - taken_ns
+            own_ns += self.driving.total_ns - waited_ns if index == 0 else before_ns
             found.append(
                 OperatorCounters(
                     step.name,

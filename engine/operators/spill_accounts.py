@@ -11,13 +11,18 @@ be checked for each of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.iomanager.spill_space import SpillSpace
     from engine.iomanager.value_store import CountedValues
     from engine.memory.page_pool import PagePool
+
+_SPILLED_BYTES: Final[Callable[[Any], int]] = attrgetter("spilled_bytes")
+_RAW_BYTES: Final[Callable[[Any], int]] = attrgetter("raw_bytes")
 
 
 class SpillAccount:
@@ -51,12 +56,18 @@ class SpillAccount:
     @property
     def managed_bytes(self) -> int:
         """Bytes of its pools."""
-        return self._former_bytes + sum(pool.page_limit * pool.page_size for pool in self._pools)
+        size = self._former_bytes
+        for pool in self._pools:
+            size += pool.page_limit * pool.page_size
+        return size
 
     @property
     def managed_bytes_peak(self) -> int:
         """Most of it that it took, each pool for itself."""
-        return self._former_bytes_peak + sum(pool.pages_peak * pool.page_size for pool in self._pools)
+        size = self._former_bytes_peak
+        for pool in self._pools:
+            size += pool.pages_peak * pool.page_size
+        return size
 
     def hand_over(self, space: SpillSpace) -> None:
         """Count no further what goes to a space that outlives the attempt."""
@@ -68,12 +79,12 @@ class SpillAccount:
     @property
     def spilled_bytes(self) -> int:
         """Bytes on disk so far."""
-        return self._handed_over_bytes + sum(space.spilled_bytes for space in self._spaces)
+        return self._handed_over_bytes + sum(map(_SPILLED_BYTES, self._spaces))
 
     @property
     def raw_bytes(self) -> int:
         """Bytes of these before they were compressed: as large as the rows were in pages."""
-        return self._handed_over_raw_bytes + sum(space.raw_bytes for space in self._spaces)
+        return self._handed_over_raw_bytes + sum(map(_RAW_BYTES, self._spaces))
 
 
 class SpillAccounts:
@@ -99,4 +110,7 @@ class SpillAccounts:
 
     def find(self, operator: OperatorDescriptor) -> SpillAccount | None:
         """Return an operator's account, None when it has none."""
-        return next((account for known, account in tuple(self._accounts) if known is operator), None)
+        for known, account in tuple(self._accounts):
+            if known is operator:
+                return account
+        return None

@@ -12,10 +12,13 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from engine.errors import SchemaError
+from engine.records.plain_types import PLAIN_IDS
 
 
 def is_key_type(data_type: pa.DataType) -> bool:
     """Return whether values of a type can be compared, sorted and hashed."""
+    if data_type.id in PLAIN_IDS:
+        return True
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
         return is_key_type(data_type.value_type)
     is_nested = pa.types.is_nested(data_type) or pa.types.is_interval(data_type)

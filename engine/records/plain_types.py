@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -27,7 +28,7 @@ from engine.records.text_gather import gathered_texts
 #: limit of nesting; kernels recurse over the type
 NESTING_MAX = 64
 #: types that are plain with any parameters: most batches have no others, and need no further check
-_PLAIN_IDS = frozenset(
+PLAIN_IDS = frozenset(
     data_type.id
     for data_type in (
         *(pa.null(), pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(1)),
@@ -36,6 +37,7 @@ _PLAIN_IDS = frozenset(
         *(pa.date32(), pa.date64(), pa.time32("s"), pa.time64("us"), pa.timestamp("us"), pa.duration("us")),
     )
 )
+_ID: Final = attrgetter("id")
 
 _TEXT_TYPES = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 
@@ -66,6 +68,8 @@ def plain_type(data_type: pa.DataType, depth: int = 0) -> pa.DataType:
     """
     if depth > NESTING_MAX:
         raise SchemaError(f"a type is nested deeper than {NESTING_MAX}")
+    if data_type.id in PLAIN_IDS:
+        return data_type
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
         return plain_type(data_type.value_type, depth + 1)
     if pa.types.is_string_view(data_type):
@@ -88,9 +92,14 @@ def is_foreign(data_type: pa.DataType) -> bool:
     return any(is_foreign(data_type.field(index).type) for index in range(data_type.num_fields))
 
 
+def _has_plain_types(schema: pa.Schema) -> bool:
+    """Whether all types are plain with any parameters."""
+    return PLAIN_IDS.issuperset(map(_ID, schema.types))
+
+
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema with plain types, itself when all are; names, nullability and metadata stay."""
-    if all(data_type.id in _PLAIN_IDS for data_type in schema.types):
+    if _has_plain_types(schema):
         return schema
     fields = []
     for field in schema:
@@ -160,7 +169,7 @@ def is_coded(data_type: pa.DataType) -> bool:
 
 def plain_batch(batch: pa.RecordBatch, coded: Collection[str] = ()) -> pa.RecordBatch:
     """Return the batch with every column in its plain type, but for some that may be codes; itself when all are."""
-    if all(data_type.id in _PLAIN_IDS for data_type in batch.schema.types):
+    if _has_plain_types(batch.schema):
         return batch
     schema = plain_schema(batch.schema)
     if coded:

@@ -272,6 +272,29 @@ def test_the_flusher_gives_each_writer_its_own_time_out():
     assert (set(slow.ages_ms), set(quick.ages_ms)) == ({3_600_000}, {1})
 
 
+def test_a_writer_that_comes_before_a_look_in_time_for_it_wakes_no_flusher():
+    flusher = OutputFlusher()
+    woken = []
+
+    class Changed(threading.Condition):
+        def notify(self, n=1):
+            woken.append(n)
+            super().notify(n)
+
+    flusher._changed = Changed()
+    first = Flushed()
+    flusher.register(first, 3_600_000)
+    while flusher._next_look_s is None:  # until the thread waits for an hour
+        time.sleep(0.001)
+    flusher.unregister(first)
+    woken.clear()
+    flusher.register(Flushed(), 7_200_000)
+    assert not woken
+    flusher.register(Flushed(), 1000)
+    assert woken
+    flusher.close()
+
+
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_writers_that_flush_at_once_or_never_need_no_flusher(timeout_ms):
     flusher = OutputFlusher()

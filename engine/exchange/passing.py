@@ -8,20 +8,30 @@ Held by: tests/taskexecutor/test_task_rows.py
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 _OWN = threading.local()
 
 
-@contextmanager
-def passing_on(begin_next: Callable[[], None] | None) -> Iterator[None]:
-    """Call a function before the first wait of the block."""
-    _OWN.begin_next = begin_next
-    try:
-        yield
-    finally:
+class _Passing:
+    """A block before whose first wait a function is called."""
+
+    __slots__ = ("_begin_next",)
+
+    def __init__(self, begin_next: Callable[[], None] | None) -> None:
+        self._begin_next = begin_next
+
+    def __enter__(self) -> None:
+        _OWN.begin_next = self._begin_next
+
+    def __exit__(self, *_: object) -> None:
         _OWN.begin_next = None
+
+
+def passing_on(begin_next: Callable[[], None] | None) -> AbstractContextManager[None]:
+    """Call a function before the first wait of the block."""
+    return _Passing(begin_next)
 
 
 def before_wait() -> None:

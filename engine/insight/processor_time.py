@@ -18,8 +18,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Final
 
 #: bits of a clock's number: of one thread, in nanoseconds (MAKE_THREAD_CPUCLOCK of Linux)
@@ -56,19 +55,20 @@ class ProcessorTime:
         self._began_ns = self._worked_before_ns = self._waited_before_ns = 0
         self._taken_us = self._before_us = (0, 0)
 
-    @contextmanager
-    def of_this_thread(self) -> Iterator[None]:
+    def of_this_thread(self) -> AbstractContextManager[None]:
         """Count this thread's times during the block."""
+        return self
+
+    def __enter__(self) -> None:
         clock = clock_of(threading.get_native_id())
         self._before_us = self._taken_us
         self._began_ns, self._waited_before_ns = time.monotonic_ns(), _WAITED.ns
         self._worked_before_ns = time.clock_gettime_ns(clock)
         self._thread = clock, threading.get_native_id()
-        try:
-            yield
-        finally:
-            self._taken_us, self._thread = self.times_us(), None
-            _WAITED.ns = self._waited_before_ns + 1000 * (self._taken_us[1] - self._before_us[1])
+
+    def __exit__(self, *_: object) -> None:
+        self._taken_us, self._thread = self.times_us(), None
+        _WAITED.ns = self._waited_before_ns + 1000 * (self._taken_us[1] - self._before_us[1])
 
     def times_us(self) -> tuple[int, int]:
         """Return microseconds on a processor and ready to run, so far."""

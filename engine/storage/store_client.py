@@ -167,13 +167,11 @@ def settings_of_job(job_id: str, settings: Mapping[str, str]) -> Iterator[None]:
             del _settings_of_jobs[job_id]
 
 
-@contextlib.contextmanager
-def in_job(job_id: str) -> Iterator[None]:
-    """Use the settings of a job in this thread, if it has any here, until the end of the block."""
+def in_job(job_id: str) -> contextlib.AbstractContextManager[None]:
+    """Return a block in which this thread uses the settings of a job, if it has any here."""
     with _lock:
         found = _settings_of_jobs.get(job_id)
-    with using_settings(_scope.settings if found is None else found):
-        yield
+    return using_settings(_scope.settings if found is None else found)
 
 
 def current_settings() -> dict[str, str] | None:
@@ -181,14 +179,24 @@ def current_settings() -> dict[str, str] | None:
     return _scope.settings
 
 
-@contextlib.contextmanager
-def using_settings(settings: dict[str, str] | None) -> Iterator[None]:
+class _Using:
+    """A block in which the thread that enters it uses some settings."""
+
+    __slots__ = ("_before", "_settings")
+
+    def __init__(self, settings: dict[str, str] | None) -> None:
+        self._settings = settings
+
+    def __enter__(self) -> None:
+        self._before, _scope.settings = _scope.settings, self._settings
+
+    def __exit__(self, *_: object) -> None:
+        _scope.settings = self._before
+
+
+def using_settings(settings: dict[str, str] | None) -> contextlib.AbstractContextManager[None]:
     """Use the settings of another thread in this one, until the end of the block."""
-    before, _scope.settings = _scope.settings, settings
-    try:
-        yield
-    finally:
-        _scope.settings = before
+    return _Using(settings)
 
 
 def _of_stores(settings: Mapping[str, str]) -> dict[str, str]:

@@ -13,8 +13,7 @@ Held by: tests/storage/test_store_counters.py
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 _current = threading.local()
 
@@ -52,14 +51,24 @@ def current_traffic() -> StoreTraffic | None:
     return found
 
 
-@contextmanager
-def counted(traffic: StoreTraffic | None) -> Iterator[None]:
+class _Counted:
+    """A block in which the requests of the thread that enters it are counted."""
+
+    __slots__ = ("_before", "_traffic")
+
+    def __init__(self, traffic: StoreTraffic | None) -> None:
+        self._traffic = traffic
+
+    def __enter__(self) -> None:
+        self._before, _current.traffic = current_traffic(), self._traffic
+
+    def __exit__(self, *_: object) -> None:
+        _current.traffic = self._before
+
+
+def counted(traffic: StoreTraffic | None) -> AbstractContextManager[None]:
     """Count what this thread asks for."""
-    before, _current.traffic = current_traffic(), traffic
-    try:
-        yield
-    finally:
-        _current.traffic = before
+    return _Counted(traffic)
 
 
 def note(root: str, *, requests: int = 0, read_bytes: int = 0, written_bytes: int = 0) -> None:

@@ -12,14 +12,13 @@ A batch that kernels make for one another, such as what a filter looks at, is no
 attribute is asked for that only these have.
 
 Invariants: a note does not keep its batch; it holds for the batch that its weak reference still gives, which keeps the
-structures. Thread: any. Source: the Arrow C data interface.
+structures. Thread: any; an opened batch one at a time. Source: the Arrow C data interface.
 
 Held by: tests/records/test_opened_batch.py
 """
 
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
-
 from libc.stdint cimport int32_t, uintptr_t
 
 from weakref import ref
@@ -110,8 +109,10 @@ cdef class OpenedBatch:
         return getattr(self.record_batch(), name)
 
     cdef object record_batch(self):
+        cdef ArrowArray owned = self._owned
         if self._batch is None:
-            self._batch = import_batch(<uintptr_t>&self._owned, self._schema)
+            self._owned.release = NULL      # the import releases it, whatever comes
+            self._batch = import_batch(<uintptr_t>&owned, self._schema)
             note_batch(self._batch, self._schema, self.array)
         return self._batch
 

@@ -86,16 +86,20 @@ class LocalGateway:
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[object] = loop.create_future()
         answering = loop.create_task(self._answer(request, reply))
-        if timeout_s is not None:
-            try:
-                done, _ = await asyncio.wait({reply}, timeout=timeout_s)
-            finally:
-                reply.cancel()  # if there is none yet, no one waits for it any more
-            if not done:
-                raise RpcTimeoutError(f"{self._address} did not answer {type(request).__name__} within {timeout_s} s")
-        answer = await reply
+        deadline = None if timeout_s is None else loop.call_later(timeout_s, self._too_late, request, reply, timeout_s)
+        try:
+            answer = await reply
+        finally:
+            if deadline is not None:
+                deadline.cancel()
         del answering  # until here it is referred to: the loop alone keeps no task alive
         return cast("R", answer)
+
+    def _too_late(self, request: Request[Any], reply: asyncio.Future[object], timeout_s: float) -> None:
+        """End the waiting for a reply, if there is none yet."""
+        if not reply.done():
+            what = type(request).__name__
+            reply.set_exception(RpcTimeoutError(f"{self._address} did not answer {what} within {timeout_s} s"))
 
     async def _answer(self, request: Request[Any], reply: asyncio.Future[object]) -> None:
         """Have a request answered; a caller that gave up, and cancelled its reply, does not look at the outcome."""

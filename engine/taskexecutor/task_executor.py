@@ -354,9 +354,8 @@ class TaskExecutor(RpcEndpoint):
 
     async def _drop_partitions(self, partitions: Sequence[ResultPartitionId]) -> None:
         """Drop result partitions off the loop, as removing files may take its time, and what their readers freed."""
-        for partition in partitions:
-            await _unless_at_end(self._blocking_work, partial(self._resources.release_partition, partition))
-        await _unless_at_end(self._blocking_work, FREED_MEMORY.give_back)
+        drop = self._resources.release_partition
+        await _unless_at_end(self._blocking_work, lambda: (*map(drop, partitions), FREED_MEMORY.give_back()))
 
     async def release_job(self, request: ReleaseJob) -> Acknowledge:
         """Drop everything of a job, once its task threads have ended."""

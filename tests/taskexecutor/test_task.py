@@ -170,6 +170,17 @@ def test_memory_is_given_back_behind_a_job_unless_the_process_ends(monkeypatch):
     assert given == [True]
 
 
+def test_results_of_one_message_are_dropped_by_one_piece_of_work(monkeypatch):
+    done = []
+    monkeypatch.setattr(task_executor.FREED_MEMORY, "give_back", lambda: done.append("memory"))
+    with ThreadPoolExecutor(1) as executor:
+        submit = executor.submit
+        executor.submit = lambda *call: done.append("work") or submit(*call)
+        process = SimpleNamespace(_blocking_work=executor, _resources=SimpleNamespace(release_partition=done.append))
+        asyncio.run(task_executor.TaskExecutor._drop_partitions(process, ["one", "other"]))
+    assert done == ["work", "one", "other", "memory"]
+
+
 def test_an_error_in_what_is_dropped_is_told():
     def fail(partition):
         raise RuntimeError(f"{partition} cannot be removed")

@@ -13,10 +13,14 @@ Held by: tests/integration/test_cache.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
 
 from msgspec.structs import replace
 
 from engine.lowering.logical_node import LogicalNode, Said, reachable
+
+_CACHED: Final = attrgetter("cached")
 
 
 def with_cached(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
@@ -40,8 +44,11 @@ def with_cached(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
 
 def above_cached(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
     """Return nodes without what is below cached ones: what the job that computes those has seen to."""
+    nodes = list(reachable(roots))
+    if not any(map(_CACHED, nodes)):
+        return list(roots)
     made: dict[int, LogicalNode] = {}
-    for node in reachable(roots):
+    for node in nodes:
         inputs = () if node.cached is not None else tuple(made[id(source)] for source in node.inputs)
         made[id(node)] = replace(node, inputs=inputs) if inputs or node.inputs else node
     return [made[id(root)] for root in roots]

@@ -296,7 +296,8 @@ def job_result(outcome: JobOutcome) -> JobResult:
     counters: Counter[str] = Counter()
     for vertex in outcome.vertices:
         for subtask in vertex.subtasks:
-            counters.update(subtask.counters.functions)
+            if subtask.counters.functions:
+                counters.update(subtask.counters.functions)
     return JobResult(
         outcome.job_id.value,
         outcome.name,

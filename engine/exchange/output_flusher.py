@@ -23,18 +23,19 @@ class OutputFlusher:
 
     def __init__(self) -> None:
         self._clock = SystemClock()
-        self._changed = threading.Condition()
-        self._timeouts_ms: dict[Writer, int] = {}  # guarded by: self._changed
-        self._thread: threading.Thread | None = None  # guarded by: self._changed
-        self._is_closed = False  # guarded by: self._changed
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._timeouts_ms: dict[Writer, int] = {}  # guarded by: self._lock
+        self._thread: threading.Thread | None = None  # guarded by: self._lock
+        self._is_closed = False  # guarded by: self._lock
         #: time of the next look, in seconds of the monotonic clock; None: the thread waits for a writer
-        self._next_look_s: float | None = None  # guarded by: self._changed
+        self._next_look_s: float | None = None  # guarded by: self._lock
 
     def register(self, writer: Writer, timeout_ms: int) -> None:
         """Begin to flush a writer whose buffers wait so long; 0 (after each batch) and -1 (never) need no flusher."""
         if timeout_ms < 1:
             return
-        with self._changed:
+        with self._lock:
             self._timeouts_ms[writer] = timeout_ms
             if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._run, name="output-flusher", daemon=True)
@@ -45,7 +46,7 @@ class OutputFlusher:
 
     def unregister(self, writer: Writer) -> None:
         """Stop flushing a writer. Idempotent."""
-        with self._changed:
+        with self._lock:
             self._timeouts_ms.pop(writer, None)
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ Held by: tests/jobmaster/test_job_limits.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from engine.config.config_option import ConfigOption
@@ -119,20 +119,30 @@ LIMITS: Final = (
         "the results of {user}'s jobs have {value}; the limit is {limit}", True, True,
     ),
 )  # fmt: skip
+#: keys that a job may have limits of its own for
+_JOB_KEYS: Final = frozenset(row.option.key for row in LIMITS if not row.option.key.startswith("user."))
 
 
 def limits_of(configuration: Configuration, job_graph: JobGraph) -> dict[str, int]:
     """Return the limits of a job by key: the cluster's, or the job's own where that is less."""
-    of_user = {row.option.key for row in LIMITS if row.option.key.startswith("user.")}
-    keys = {row.option.key for row in LIMITS} - of_user
-    own = configuration_from_texts({key: text for key, text in job_graph.configuration.items() if key in keys})
-    found = {row.option.key: _least(configuration.get(row.option), own.get(row.option)) for row in LIMITS}
-    return {key: value for key, value in found.items() if value and (job_graph.user or key not in of_user)}
+    return limits_beside(limits_of_cluster(configuration), job_graph)
 
 
-def _least(one: int, other: int) -> int:
-    """Return the smaller limit; 0 is none."""
-    return min(filter(None, (one, other)), default=0)
+def limits_of_cluster(configuration: Configuration) -> dict[str, int]:
+    """Return the limits of a configuration by key, each that there is."""
+    found = {row.option.key: configuration.get(row.option) for row in LIMITS}
+    return {key: value for key, value in found.items() if value}
+
+
+def limits_beside(found: Mapping[str, int], job_graph: JobGraph) -> dict[str, int]:
+    """Return the limits of a job by key, those of the cluster being known."""
+    own = configuration_from_texts({key: text for key, text in job_graph.configuration.items() if key in _JOB_KEYS})
+    limits = {key: value for key, value in found.items() if job_graph.user or key in _JOB_KEYS}
+    for row in LIMITS if own.as_texts() else ():
+        value = own.get(row.option) if row.option.key in _JOB_KEYS else 0
+        if value:
+            limits[row.option.key] = min(value, limits.get(row.option.key, value))
+    return limits
 
 
 class JobLimits:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache, partial
 
 import msgspec
 
@@ -24,7 +25,7 @@ from engine.config.options import (
 )
 from engine.gateways.job_queue import JobTurn
 from engine.graph.job_graph import JobGraph
-from engine.jobmaster.job_limits import limits_of
+from engine.jobmaster.job_limits import limits_beside, limits_of_cluster
 from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy, is_endless, restart_strategy
 from engine.jobmaster.user_use import UserUse
 
@@ -64,6 +65,8 @@ def job_master_settings(
     def strategy_of(job_graph: JobGraph) -> RestartStrategy:
         return restart_strategy(default_strategy, job_configuration(job_graph), random.random)
 
+    cluster_limits = cache(partial(limits_of_cluster, configuration))
+
     def give_up_s(job_graph: JobGraph) -> float:
         own = job_configuration(job_graph)
         return own.get(RESTART_GIVE_UP) / 1000 if is_endless(default_strategy, own) else 0.0
@@ -77,7 +80,7 @@ def job_master_settings(
         reattach_timeout_s=configuration.get(JOB_RECOVERY_TASK_MANAGER_TIMEOUT) / 1000,
         stalled_timeout_s=lambda job_graph: job_configuration(job_graph).get(STALLED_TIMEOUT) / 1000,
         give_up_s=give_up_s,
-        limits=lambda job_graph: limits_of(configuration, job_graph),
+        limits=lambda job_graph: limits_beside(cluster_limits(), job_graph),
     )
 
 

@@ -7,8 +7,6 @@ Held by: tests/dispatcher/test_cluster_components.py
 
 from __future__ import annotations
 
-from collections import Counter
-
 import msgspec
 
 from engine.clock import Clock
@@ -109,7 +107,10 @@ class JobReport:
     @property
     def overview(self) -> JobOverview:
         """The job in a list."""
-        tasks = dict(Counter(vertex.current.state.value for vertex in self._facts.graph))
+        tasks: dict[str, int] = {}
+        for vertex in self._facts.graph:
+            name = vertex.current.state.value
+            tasks[name] = tasks.get(name, 0) + 1
         status = self._history.status.value
         job, start_ms, begun_ms = self._job, self._facts.start_ms, self._first_begun_ms()
         return JobOverview(

@@ -9,7 +9,9 @@ Held by: tests/api/test_import.py
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.formats.registry import format_of, sink_format_of
@@ -74,6 +76,7 @@ _DRIVERS: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
 }
 
 
+@cache
 def _loaded(place: tuple[str, str]) -> Callable[..., Any]:
     module, name = place
     loaded: Callable[..., Any] = getattr(importlib.import_module(f"engine.{module}"), name)
@@ -138,4 +141,5 @@ def load_classes(descriptors: Iterable[OperatorDescriptor]) -> None:
         elif isinstance(operator, SinkOperator):
             modules = sink_format_of(operator.spec).modules
         for module in modules:
-            importlib.import_module(module)
+            if module not in sys.modules:
+                importlib.import_module(module)

@@ -28,6 +28,7 @@ from engine.records.arrow_functions import pc
 #: precision up to which every number fits into int64
 NARROW_DIGITS_MAX: Final = 18
 _NARROW_ID: Final = pa.decimal64(1).id
+_WIDE_IDS: Final = frozenset({pa.decimal128(1).id, pa.decimal256(1).id})
 
 
 def narrow_type(data_type: pa.DataType) -> pa.DataType:
@@ -37,7 +38,7 @@ def narrow_type(data_type: pa.DataType) -> pa.DataType:
 
 def is_wide_decimal(data_type: pa.DataType) -> bool:
     """Whether a type is one of decimals that may be narrow."""
-    return bool(pa.types.is_decimal128(data_type) or pa.types.is_decimal256(data_type))
+    return data_type.id in _WIDE_IDS
 
 
 def is_narrow(found: pa.DataType, data_type: pa.DataType) -> bool:

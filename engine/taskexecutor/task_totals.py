@@ -42,7 +42,7 @@ class TaskTotals:
     def note(self, report: TaskReport) -> None:
         """Add an attempt that has ended."""
         self._ended[report.state] += 1
-        self._sums.update(_sums_of(report.counters))
+        _add(self._sums, report.counters)
         self._stores = store_totals((self._stores, report.counters.stores))
 
     def metrics(self, running: Iterable[TaskCounters]) -> dict[str, float]:
@@ -50,7 +50,7 @@ class TaskTotals:
         live = tuple(running)
         sums = Counter(self._sums)
         for counters in live:
-            sums.update(_sums_of(counters))
+            _add(sums, counters)
         values = {name: float(sums[name]) for name in _SUMS.values()}
         values[_FUNCTION_TIME] = sums[_FUNCTION_TIME] / 1e6
         values["Status.Tasks.Running"] = float(len(live))
@@ -66,7 +66,8 @@ class TaskTotals:
         return values
 
 
-def _sums_of(counters: TaskCounters) -> dict[str, int]:
-    sums = {name: getattr(counters, field) for field, name in _SUMS.items()}
-    sums[_FUNCTION_TIME] = sum(each.function_us for each in counters.operators)
-    return sums
+def _add(sums: Counter[str], counters: TaskCounters) -> None:
+    for field, name in _SUMS.items():
+        sums[name] += getattr(counters, field)
+    for each in counters.operators:
+        sums[_FUNCTION_TIME] += each.function_us

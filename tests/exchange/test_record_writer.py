@@ -281,7 +281,7 @@ def test_a_writer_that_comes_before_a_look_in_time_for_it_wakes_no_flusher():
             woken.append(n)
             super().notify(n)
 
-    flusher._changed = Changed()
+    flusher._changed = Changed(flusher._lock)
     first = Flushed()
     flusher.register(first, 3_600_000)
     while flusher._next_look_s is None:  # until the thread waits for an hour

@@ -318,10 +318,11 @@ class SubmitTasksReply(msgspec.Struct, frozen=True):
 
 
 class SubmitTasks(Request[SubmitTasksReply], frozen=True):
-    """Run attempts, producers before their consumers."""
+    """Run attempts, producers before their consumers; drop result partitions as ``ReleasePartitions`` does."""
 
     descriptors: tuple[TaskDeploymentDescriptor, ...]
     job_master_address: str
+    released: tuple[ResultPartitionId, ...] = ()
 
 
 class CancelTask(Request[Acknowledge], frozen=True):

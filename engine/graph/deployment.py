@@ -332,6 +332,8 @@ class TaskReport(msgspec.Struct, frozen=True):
     partition_samples: tuple[RangeSamples, ...] = ()
     #: bytes of subpartitions as numbers, in a journal of an earlier version; () once it is read
     subpartition_numbers: tuple[tuple[int, ...], ...] = msgspec.field(name="subpartition_bytes", default=())
+    #: milliseconds for which it was kept before it was sent
+    age_ms: int = 0
 
     def __post_init__(self) -> None:
         if self.subpartition_numbers:

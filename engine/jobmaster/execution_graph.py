@@ -178,7 +178,7 @@ class ExecutionGraph:
         if not states:
             return None
         for state in states:
-            execution.transition(state, clock)
+            execution.transition(state, clock, report.age_ms)
         execution.counters = report.counters
         execution.failure = report.failure
         execution.staged_files = report.staged_files

@@ -28,7 +28,7 @@ from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
 from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
 from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.slot_pool import AllocatedSlot, FormerSlot
-from engine.jobmaster.state_times import entered, named_times_of, times_of
+from engine.jobmaster.state_times import entered, last_time_ms, named_times_of, times_of
 
 _NO_COUNTERS: Final = TaskCounters()
 
@@ -53,11 +53,11 @@ class Execution(msgspec.Struct, eq=False):
     #: True if it has finished, and the TaskExecutor that holds its results is gone
     is_lost: bool = False
 
-    def transition(self, target: ExecutionState, clock: Clock) -> None:
-        """Enter a state, or raise IllegalTransitionError."""
+    def transition(self, target: ExecutionState, clock: Clock, age_ms: int = 0) -> None:
+        """Enter a state, at once or some time ago, or raise IllegalTransitionError."""
         check_execution_transition(self.state, target)
         self.state = target
-        self.times = entered(self.times, target, clock.wall_ms())
+        self.times = entered(self.times, target, max(clock.wall_ms() - age_ms, last_time_ms(self.times)))
 
     @property
     def timestamps_ms(self) -> dict[ExecutionState, int]:

@@ -2,21 +2,31 @@
 
     deploy, cancel ─► asked again without an answer; the input that follows from it, if there is one
     give_back ─► everything that the job holds      tell ─► what need not arrive
+    release ─► with the next tasks for the TaskExecutor, else in a message of its own after RELEASE_S
 
-Held by: tests/dispatcher/test_uncertain_deployment.py
+Held by: tests/dispatcher/test_uncertain_deployment.py, tests/jobmaster/test_job_calls.py
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from engine.errors import EngineError, FencedError
 from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
-from engine.gateways.messages import CancelTask, ReleaseJob, RequestSlotOverview, SubmitTasks, WithdrawSlotRequests
-from engine.ids import ExecutionAttemptId, JobId
+from engine.gateways.messages import (
+    CancelTask,
+    ReleaseJob,
+    ReleasePartitions,
+    RequestSlotOverview,
+    SubmitTasks,
+    WithdrawSlotRequests,
+)
+from engine.ids import ExecutionAttemptId, JobId, ResultPartitionId
 from engine.jobmaster.job_ending import EndPhase
 from engine.jobmaster.job_input import (
     JobInput,
@@ -38,6 +48,8 @@ _log = logging.getLogger(__name__)
 _TRIES = 3
 #: time limit for a TaskExecutor to end all tasks of a job and free its resources, seconds
 _RELEASE_TIMEOUT_S = 60.0
+#: seconds for which results that were read wait for a message to their TaskExecutor
+RELEASE_S: Final = 0.05
 
 
 class JobCalls:
@@ -47,6 +59,8 @@ class JobCalls:
         self._rpc = rpc
         self._epoch = epoch
         self._resource_manager_address = resource_manager_address
+        #: results to release, by the address of their TaskExecutor
+        self._released: dict[str, list[ResultPartitionId]] = defaultdict(list)
 
     async def deploy(self, tasks: Deploy, has_to_run: Callable[[ExecutionAttemptId], bool]) -> list[JobInput]:
         """Send tasks. What was not answered may run: it is sent again as long as it has to run.
@@ -58,7 +72,8 @@ class JobCalls:
             wanted = tuple(each for each in request.descriptors if has_to_run(each.attempt))
             if not wanted:
                 return []
-            request = SubmitTasks(wanted, request.job_master_address)
+            released = (*request.released, *self._released.pop(tasks.address, ()))
+            request = SubmitTasks(wanted, request.job_master_address, released)
             try:
                 reply = await self._rpc.connect(tasks.address, self._epoch).ask(request)
             except (RpcTimeoutError, EndpointUnreachableError, *REFUSES_ALL) as error:
@@ -92,11 +107,23 @@ class JobCalls:
 
     async def give_back(self, job_id: JobId, addresses: Iterable[str]) -> JobInput:
         """Release everything that the job holds at these TaskExecutors and at the ResourceManager."""
+        self._released.clear()
         calls = [self.tell_resource_manager(WithdrawSlotRequests(job_id))]
         calls += [self.tell(address, ReleaseJob(job_id)) for address in addresses]
         await asyncio.gather(*calls)
         reach("job.released")
         return StepDone(EndPhase.GIVING_BACK)
+
+    async def release(self, address: str, partitions: tuple[ResultPartitionId, ...]) -> None:
+        """Have a TaskExecutor drop results, with the tasks that it gets next where there are any soon."""
+        waiting = self._released[address]
+        waiting += partitions
+        if len(waiting) > len(partitions):
+            return  # with those that wait
+        await asyncio.sleep(RELEASE_S)
+        if self._released.get(address) is waiting:
+            del self._released[address]
+            await self.tell(address, ReleasePartitions(tuple(waiting)))
 
     async def tell_resource_manager(self, request: Request[Acknowledge]) -> None:
         """Send the ResourceManager what need not arrive."""

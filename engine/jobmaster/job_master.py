@@ -34,6 +34,7 @@ from engine.gateways.messages import (
     JobOverview,
     JobProgress,
     OfferSlots,
+    ReleasePartitions,
     ReportProgress,
     RequestJobOutcome,
     RequestJobProgress,
@@ -214,6 +215,8 @@ class JobMaster(RpcEndpoint):
                 self.spawn(self._deploy(instruction), f"deploy to {instruction.address}")
             case do.Cancel():
                 self._begin(f"cancel {instruction.name}", self._calls.cancel, instruction)
+            case do.Tell(request=ReleasePartitions(partitions=partitions)):
+                self.spawn(self._calls.release(instruction.address, partitions), "release results")
             case do.Tell():
                 self.spawn(self._calls.tell(instruction.address, instruction.request), "tell")
             case do.TellResourceManager():

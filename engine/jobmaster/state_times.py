@@ -36,6 +36,11 @@ def packed_times(times: Mapping[str, int]) -> bytes:
     return packed
 
 
+def last_time_ms(packed: bytes) -> int:
+    """Return the time of the state that was entered last, 0 where there is none."""
+    return int.from_bytes(packed[-7:], "little") if packed else 0
+
+
 def times_of(packed: bytes) -> dict[ExecutionState, int]:
     """Return the time of each state, in the order in which they were entered."""
     times = {}

@@ -263,6 +263,8 @@ class TaskExecutor(RpcEndpoint):
 
     async def submit_tasks(self, request: SubmitTasks) -> SubmitTasksReply:
         """Start attempts; the same attempt again changes nothing."""
+        if request.released:
+            self.spawn(self._drop_partitions(request.released), "dropping results")
         refused, row = [], TaskRow(asyncio.get_running_loop())
         for descriptor in request.descriptors:
             try:

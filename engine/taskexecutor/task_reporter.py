@@ -42,7 +42,7 @@ PROGRESS_INTERVAL_S = 0.2
 _FIRST_PAUSE_S = 0.1
 _LAST_PAUSE_S = 2.0
 #: seconds for which tasks that have begun are not reported yet: others begin, and short ones end
-BEGUN_S: Final = 0.01
+BEGUN_S: Final = 0.1
 #: state changes in one message
 REPORTS_MAX: Final = 64
 
@@ -64,7 +64,8 @@ class _Outbox(msgspec.Struct, eq=False):
 
     job_id: JobId
     address: str  # of the JobMaster
-    reports: list[TaskReport] = msgspec.field(default_factory=list)
+    #: times of the loop's clock at which reports were made, and the reports
+    reports: list[tuple[float, TaskReport]] = msgspec.field(default_factory=list)
     #: event that a report must not wait for more
     is_urgent: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
@@ -103,7 +104,7 @@ class TaskReporter:
             outbox = self._outboxes[job_id] = _Outbox(job_id, address)
             self._spawn(self._send(outbox), f"reports of job {job_id}")
         outbox.address = address
-        outbox.reports.append(report)
+        outbox.reports.append((asyncio.get_running_loop().time(), report))
         if _is_urgent(task, report):
             outbox.is_urgent.set()
 
@@ -116,7 +117,8 @@ class TaskReporter:
         try:
             while outbox.reports:
                 await _more(outbox)
-                batch = tuple(outbox.reports[:REPORTS_MAX])
+                now_s = asyncio.get_running_loop().time()
+                batch = tuple(_aged(report, now_s - made_s) for made_s, report in outbox.reports[:REPORTS_MAX])
                 del outbox.reports[:REPORTS_MAX]
                 if not outbox.reports:
                     outbox.is_urgent.clear()
@@ -168,6 +170,11 @@ def _is_urgent(task: Task, report: TaskReport) -> bool:
         return True
     results = task.descriptor.partitions
     return any(each.result_type.is_pipelined and each.partitioner.kind != "FORWARD" for each in results)
+
+
+def _aged(report: TaskReport, age_s: float) -> TaskReport:
+    age_ms = int(age_s * 1000)
+    return msgspec.structs.replace(report, age_ms=age_ms) if age_ms else report
 
 
 async def _more(outbox: _Outbox) -> None:

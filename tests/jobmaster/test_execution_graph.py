@@ -92,6 +92,20 @@ def advance(vertex, *states):
 RUN = (ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
 
 
+def test_a_report_that_was_kept_counts_from_when_it_was_made_but_not_before_the_last_state():
+    graph = build_execution_graph(job_graph([1]))
+    (vertex,), clock = graph.vertices[0].subtasks, ManualClock()
+    for state in (ExecutionState.SCHEDULED, ExecutionState.DEPLOYING):
+        vertex.current.transition(state, clock)
+    begun_ms = clock.wall_ms()
+    clock.advance(1.0)
+    graph.update(TaskReport(vertex.current.attempt, "INITIALIZING", age_ms=5000), clock)
+    graph.update(TaskReport(vertex.current.attempt, "RUNNING", age_ms=400), clock)
+    times = vertex.current.timestamps_ms
+    assert times[ExecutionState.INITIALIZING] == begun_ms
+    assert times[ExecutionState.RUNNING] == begun_ms + 600
+
+
 def test_reports_of_other_attempts_and_late_ones_change_nothing():
     graph = build_execution_graph(job_graph([1]))
     (vertex,) = graph

@@ -52,10 +52,14 @@ def test_a_consumer_of_pipelined_results_runs_while_its_producer_runs(cluster, r
 
 
 def test_consumers_of_blocking_results_start_when_all_producers_have_finished(cluster, resources):
-    cluster.submit(job_graph([3, 2], [Edge(0, 1, result_type=BLOCKING)], ["scan", "write"]))
+    edges = [Edge(0, 1, result_type=BLOCKING), Edge(1, 2, result_type=BLOCKING)]
+    cluster.submit(job_graph([3, 2, 1], edges, ["scan", "write", "count"]))
     last_end = max(index for index, event in enumerate(resources.events) if event[:2] == ("end", "scan"))
     assert last_end < min(index for index, event in enumerate(resources.events) if event[:2] == ("start", "write"))
-    until(lambda: len(resources.released) == 3)  # the job's end does not wait for what it drops itself, too
+    # What was read goes with the tasks that follow, and what is left with the job.
+    until(lambda: len(resources.released) == 3)
+    scans = {each.partitions[0].id for each in resources.descriptors if each.vertex_name == "scan"}
+    assert set(resources.released) == scans
 
 
 def test_the_root_cause_comes_first_whatever_else_fails(cluster, resources):

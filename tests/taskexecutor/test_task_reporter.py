@@ -23,8 +23,12 @@ class Told:
     def __init__(self):
         self.messages = []
 
+    def note(self, reports):
+        pass
+
     async def ask(self, request):
         self.messages.append([report.state for report in request.reports])
+        self.note(request.reports)
         return ACKNOWLEDGE
 
 
@@ -62,6 +66,15 @@ def test_a_task_that_has_begun_is_reported_after_a_moment(monkeypatch):
     monkeypatch.setattr(task_reporter, "BEGUN_S", 0.001)
     task = task_with("HASH", ResultPartitionType.BLOCKING)
     assert reported(task, "INITIALIZING", "RUNNING", 0.1, "FINISHED") == [["INITIALIZING", "RUNNING"], ["FINISHED"]]
+
+
+def test_a_report_that_was_kept_says_for_how_long(monkeypatch):
+    monkeypatch.setattr(task_reporter, "BEGUN_S", 60.0)
+    ages = []
+    monkeypatch.setattr(Told, "note", lambda told, reports: ages.extend(each.age_ms for each in reports), raising=False)
+    reported(task_with("HASH", ResultPartitionType.BLOCKING), "RUNNING", 0.05, "FINISHED")
+    assert ages[0] >= 40
+    assert ages[1] < ages[0]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
     steps.choose(batch)         the first rows of all columns say which one it is
     steps.first                 that one; None: all columns are read together
-    first.mask(array) -> mask   of the rows that it leaves
+    first.mask(batch) -> mask   of the rows that it leaves
 
     first column   all rows ──► mask ─┐
     others         -                  └─► rows that are left ──► the filter
@@ -35,7 +35,7 @@ STEP_SHARE_MAX: Final = 0.2
 #: share of rows beyond which it is no longer
 _STEP_SHARE_LIMIT: Final = 0.4
 
-_MaskOf = Callable[[pa.Array], Mask]
+_MaskOf = Callable[[pa.RecordBatch], Mask]
 
 
 class FirstColumn:
@@ -43,16 +43,16 @@ class FirstColumn:
 
     def __init__(self, column: str, look: _MaskOf, test: AdaptiveKeyFilter | None = None) -> None:
         self.column = column
-        #: mask of an array that nothing is recorded of
+        #: mask of a batch that has the column, of which nothing is recorded
         self.look = look
         #: the test that it is; None: it is a part of the predicate
         self.test = test
         self._rows = self._left = 0
 
-    def mask(self, array: pa.Array) -> Mask:
-        """Return the mask of rows that are left."""
-        mask = self.look(array) if self.test is None else self.test.mask(array)
-        self._rows += len(array)
+    def mask(self, batch: pa.RecordBatch) -> Mask:
+        """Return the mask of rows that are left of a batch that has the column."""
+        mask = self.look(batch) if self.test is None else self.test.mask_of(batch)
+        self._rows += batch.num_rows
         self._left += mask.kept
         return mask
 
@@ -100,7 +100,7 @@ class FilterSteps:
         self._has_chosen = True
         if batch.num_columns < 2:
             return
-        shares = [(one.look(batch.column(one.column)).kept, one) for one in self._candidates()]
+        shares = [(one.look(batch).kept, one) for one in self._candidates()]
         kept, best = min(shares, key=lambda each: each[0], default=(batch.num_rows, None))
         if best is not None and kept <= STEP_SHARE_MAX * batch.num_rows:
             self._first = best
@@ -109,7 +109,7 @@ class FilterSteps:
         for test in self._tests:
             if isinstance(test, AdaptiveKeyFilter) and test.is_on:
                 # a look counts for another one
-                yield FirstColumn(test.column, AdaptiveKeyFilter(test.column, test.filter).mask, test)
+                yield FirstColumn(test.column, AdaptiveKeyFilter(test.column, test.filter).mask_of, test)
         for column, look in self._by_code:
             yield FirstColumn(column, look)
         by_column: dict[str, list[Expression]] = defaultdict(list)
@@ -127,5 +127,5 @@ class _LookAt:
         self._column = column
         self._part = part
 
-    def __call__(self, array: pa.Array) -> Mask:
-        return self._part.mask(plain_batch(pa.RecordBatch.from_arrays([array], names=[self._column])))
+    def __call__(self, batch: pa.RecordBatch) -> Mask:
+        return self._part.mask(plain_batch(batch.select([self._column])))

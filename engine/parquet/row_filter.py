@@ -43,7 +43,7 @@ from engine.records.kept_rows import kept_columns, kept_rows
 from engine.records.opened_batch import dictionary_of
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
-from engine.records.row_mask import Mask, flags_of_coded, flags_of_codes, narrowed_mask
+from engine.records.row_mask import Mask, flags_of_codes, narrowed_mask
 from engine.records.side_by_side import SideBySide
 from engine.records.top_keys import TopTest
 
@@ -195,7 +195,7 @@ class RowFilter:
             beside.skip(1)
             return _NOTHING, None, share
         batch = _next(stream, share)
-        left = first.mask(batch.column(0))
+        left = first.mask(batch)
         if not left.kept:
             beside.skip(1)
             return _NOTHING, None, share
@@ -228,7 +228,7 @@ class RowFilter:
     def _predicate_mask(self, batch: pa.RecordBatch, mask: Mask | None) -> Mask | None:
         """Return the mask of rows that meet the predicate, within another mask; None: there is no predicate."""
         for part in self._by_code:
-            found = part.mask_of(batch)
+            found = part.mask(batch)
             mask = found if mask is None else mask.both(found)
         return mask if self._plain is None else self._narrowed(batch, self._plain, mask)
 
@@ -336,27 +336,19 @@ class _CodePart:
         self._said: Mask | None = None
         self._says_of_null: bool | None = None
 
-    def mask_of(self, batch: pa.RecordBatch) -> Mask:
-        """Return the part's result for each row of a batch, read where it lies."""
+    def mask(self, batch: pa.RecordBatch) -> Mask:
+        """Return the part's result for each row of a batch, from that for each text and for null."""
         place = batch.schema.get_field_index(self.column)
         dictionary = dictionary_of(batch, place)
-        if dictionary is not None:
-            said, of_null = self._of_texts(dictionary)
-            flags: Mask | None = flags_of_coded(batch, place, said, of_null)
-            if flags is not None:
-                return flags
-        return self.mask(batch.column(place))
-
-    def mask(self, array: pa.Array) -> Mask:
-        """Return the part's result for each row, from that for each text and for null."""
-        if not pa.types.is_dictionary(array.type):
-            return self._of(array)
-        said, of_null = self._of_texts(array.dictionary)
-        flags = flags_of_codes(said, array.indices, of_null)
+        if dictionary is None:
+            return self._of(batch.column(place))
+        said, of_null = self._of_texts(dictionary)
+        flags: Mask | None = flags_of_codes(batch, place, said, of_null)
         if flags is not None:
             return flags
-        of_rows = pc.take(said.array(), array.indices)
-        return Mask(pc.fill_null(of_rows, _TRUE) if array.null_count and of_null else of_rows)
+        codes = batch.column(place).indices
+        of_rows = pc.take(said.array(), codes)
+        return Mask(pc.fill_null(of_rows, _TRUE) if codes.null_count and of_null else of_rows)
 
     def _of_texts(self, dictionary: pa.Array) -> tuple[Mask, bool]:
         """Return the part's result for each text and for null."""

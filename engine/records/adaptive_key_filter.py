@@ -1,6 +1,6 @@
 """AdaptiveKeyFilter: a filter of keys, applied to batches as long as it drops enough of their rows.
 
-    test.mask(array, mask) -> mask of the rows that are left of those of a mask, or of all
+    test.mask_of(batch, mask) -> mask of the rows that are left of those of a mask, or of all
     test.is_on, test.rows_dropped
     mask_of(tests, batch, mask) -> mask after all of some tests
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from engine.records.arrow_functions import pc
 from engine.records.kept_rows import kept_columns
+from engine.records.opened_batch import dictionary_of
 from engine.records.row_mask import Mask, flags_of_codes, narrowed_mask
 
 if TYPE_CHECKING:
@@ -56,12 +57,8 @@ class AdaptiveKeyFilter:
         #: schema of the last batch of which few rows were asked for, place of the column, and schema of it alone
         self._alone: tuple[pa.Schema | None, int, pa.Schema] = None, 0, pa.schema([])
 
-    def mask(self, array: pa.Array, mask: Mask | None = None) -> Mask:
-        """Return the mask of rows that may have a partner, among those of a mask; the array: plain, or a dictionary."""
-        return self.mask_of(pa.RecordBatch.from_arrays([array], names=[self.column]), mask)
-
     def mask_of(self, batch: pa.RecordBatch, mask: Mask | None = None) -> Mask:
-        """Mask the rows of a batch, which has the column, as ``mask`` does."""
+        """Return the mask of rows that may have a partner, among those of a mask; the column: plain, or as codes."""
         asked = batch.num_rows if mask is None else mask.kept
         if mask is None:
             found = self._found_in(batch)
@@ -82,7 +79,7 @@ class AdaptiveKeyFilter:
         """Find keys among the few rows of a mask: where the column lies, or in a copy of these rows."""
         found = self.filter.mask_of(batch, self._name, mask)
         if found is None:
-            return narrowed_mask(mask, self._found(self._few(batch, mask).column(0)))
+            return narrowed_mask(mask, self._found(self._few(batch, mask)))
         return found
 
     def _few(self, batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
@@ -97,14 +94,16 @@ class AdaptiveKeyFilter:
 
     def _found_in(self, batch: pa.RecordBatch) -> Mask:
         found = self.filter.mask_of(batch, self._name)
-        return self._found(batch.column(self.column)) if found is None else found
+        return self._found(batch) if found is None else found
 
-    def _found(self, array: pa.Array) -> Mask:
-        if not isinstance(array, pa.DictionaryArray):
-            return self._plain(array)
-        of_texts = self._plain(array.dictionary)
-        found = flags_of_codes(of_texts, array.indices, False)
-        return Mask(pc.take(of_texts.array(), array.indices)) if found is None else found
+    def _found(self, batch: pa.RecordBatch) -> Mask:
+        place = batch.schema.get_field_index(self.column)
+        dictionary = dictionary_of(batch, place)
+        if dictionary is None:
+            return self._plain(batch.column(place))
+        of_texts = self._plain(dictionary)
+        found = flags_of_codes(batch, place, of_texts, False)
+        return Mask(pc.take(of_texts.array(), batch.column(place).indices)) if found is None else found
 
     def _plain(self, array: pa.Array) -> Mask:
         wanted = self.filter.data_type

@@ -5,8 +5,7 @@
     mask.both(other) -> mask                    rows of both
     mask.array() -> pa.BooleanArray             for Arrow's functions
     narrowed_mask(mask, kept) -> mask           the rows of a mask that are meant in another one of its rows alone
-    flags_of_codes(said, codes, of_null) -> mask    for each row what is said of its code, or of null
-    flags_of_coded(batch, column, said, of_null)    the same of a column of a batch
+    flags_of_codes(batch, column, said, of_null) -> mask    for each row what is said of its code, or of null
 
 A mask of a hundred thousand rows is 13 KB, and its loops take microseconds, so they run with the GIL held: to release
 and take it costs more where another thread waits for it.
@@ -28,7 +27,6 @@ from engine.records.kept_kernels cimport flag_codes
 from engine.records.opened_batch cimport OpenedBatch, opened_batch
 
 cdef object BOOL = pa.bool_()
-cdef object INT32 = pa.int32()
 
 
 cdef inline uintptr_t address_of(object buffer) except? 0:
@@ -170,45 +168,34 @@ def narrowed_mask(mask not None, kept not None):
     return made
 
 
-def flags_of_coded(batch not None, int32_t column, said not None, bint of_null):
-    """Return the mask of a batch's column that comes as codes, as ``flags_of_codes`` does."""
-    cdef OpenedBatch opened = opened_batch(batch)
-    cdef const ArrowArray* codes = opened.array.children[column]
-    cdef int64_t offset = opened.array.offset + codes.offset
-    if strcmp(opened.types.children[column].format, b"i") != 0:
-        return None
-    return flagged(mask_from(said), <const uint8_t*>codes.buffers[0] if codes.null_count else NULL,
-                   <const uint8_t*>codes.buffers[1] + 4 * offset, offset, opened.array.length, of_null)
-
-
-def flags_of_codes(said not None, codes not None, bint of_null):
-    """Return the mask of int32 codes of which something is said: a row a code; null is ``of_null``.
+def flags_of_codes(batch not None, int32_t column, said not None, bint of_null):
+    """Return the mask of a column of int32 codes of which something is said: null is ``of_null``.
 
     None: the codes are of another type. Raises: pa.ArrowInvalid (a code of which nothing is said).
     """
-    cdef int64_t offset = codes.offset
-    if codes.type != INT32:
-        return None
-    buffers = codes.buffers()
-    return flagged(mask_from(said), <const uint8_t*>address_of(buffers[0]) if codes.null_count else NULL,
-                   <const uint8_t*>address_of(buffers[1]) + 4 * offset, offset, len(codes), of_null)
-
-
-cdef Mask flagged(Mask said, const uint8_t* validity, const uint8_t* codes, int64_t offset, int64_t rows,
-                  bint of_null):
-    """The mask of codes: from the first row on; ``offset``: of the first row in the validity."""
-    cdef Mask made = Mask.unset(rows)
-    cdef uint32_t code_count = <uint32_t>said.rows
-    cdef uint8_t* flags = <uint8_t*>malloc(<size_t>said.rows + 1)
+    cdef OpenedBatch opened = opened_batch(batch)
+    cdef const ArrowArray* codes = opened.array.children[column]
+    cdef int64_t rows = opened.array.length
+    cdef int64_t offset = opened.array.offset + codes.offset
+    cdef Mask words = mask_from(said)
+    cdef Mask made
+    cdef uint32_t code_count = <uint32_t>words.rows
     cdef int64_t index
+    cdef uint8_t* flags
+    cdef const uint8_t* validity = <const uint8_t*>codes.buffers[0] if codes.null_count else NULL
+    cdef const uint8_t* values = <const uint8_t*>codes.buffers[1]
     cdef bint is_sound
+    if strcmp(opened.types.children[column].format, b"i") != 0:
+        return None
+    made = Mask.unset(rows)
+    flags = <uint8_t*>malloc(<size_t>words.rows + 1)
     if flags == NULL:
         raise MemoryError("what is said of codes")
     with nogil:
-        for index in range(said.rows):
-            flags[index] = (said.words[index >> 6] >> (index & 63)) & 1
-        flags[said.rows] = of_null
-        is_sound = flag_codes(codes, validity, offset, rows, flags, code_count, made.words)
+        for index in range(words.rows):
+            flags[index] = (words.words[index >> 6] >> (index & 63)) & 1
+        flags[words.rows] = of_null
+        is_sound = flag_codes(values + 4 * offset, validity, offset, rows, flags, code_count, made.words)
     free(flags)
     if not is_sound:
         raise pa.ArrowInvalid(f"{rows} numbers of texts in a dictionary of {code_count} go beyond it")

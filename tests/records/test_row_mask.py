@@ -66,19 +66,25 @@ def test_what_is_said_of_codes_is_what_arrow_takes(nulls, offset, said, of_null)
     chosen = random.Random(11)
     codes = [None if chosen.random() < nulls else chosen.randrange(4) for _ in range(ROWS)]
     indices = pa.array(codes, pa.int32()).slice(offset)
-    found = flags_of_codes(pa.array(said, pa.bool_()), indices, of_null)
+    found = flags_of_codes(pa.record_batch({"c": indices}), 0, pa.array(said, pa.bool_()), of_null)
     expected = meant(pc.take(pa.array([*said, of_null], pa.bool_()), pc.fill_null(indices, 4)))
     assert found.array().equals(expected)
     assert found.kept == expected.true_count
+    coded = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b", "c", "d"]))
+    batch = pa.record_batch({"other": range(len(indices)), "c": coded})
+    assert flags_of_codes(batch, 1, pa.array(said, pa.bool_()), of_null).array().equals(expected)
+    part = flags_of_codes(batch.slice(3), 1, pa.array(said, pa.bool_()), of_null)
+    assert part.array().equals(expected.slice(3))
 
 
 def test_codes_of_which_nothing_is_said_are_damage():
     for code in (2, 3, -1):
         with pytest.raises(pa.ArrowInvalid, match="go beyond it"):
-            flags_of_codes(pa.array([True, True]), pa.array([0, code], pa.int32()), False)
-    assert flags_of_codes(pa.array([True]), pa.array([0], pa.int64()), False) is None
+            flags_of_codes(pa.record_batch({"c": pa.array([0, code], pa.int32())}), 0, pa.array([True, True]), False)
+    assert flags_of_codes(pa.record_batch({"c": pa.array([0], pa.int64())}), 0, pa.array([True]), False) is None
 
 
 def test_of_no_texts_there_are_nulls_alone():
-    found = flags_of_codes(pa.array([], pa.bool_()), pa.array([None, None], pa.int32()), True)
+    codes = pa.record_batch({"c": pa.array([None, None], pa.int32())})
+    found = flags_of_codes(codes, 0, pa.array([], pa.bool_()), True)
     assert found.array().to_pylist() == [True, True]

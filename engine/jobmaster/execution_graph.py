@@ -179,7 +179,8 @@ class ExecutionGraph:
             return None
         for state in states:
             execution.transition(state, clock, report.age_ms)
-        execution.counters = report.counters
+        if target.is_terminal or not report.age_ms:  # while a report waited, progress may have been told
+            execution.counters = report.counters
         execution.failure = report.failure
         execution.staged_files = report.staged_files
         execution.partition_rows = report.partition_rows

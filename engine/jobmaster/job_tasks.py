@@ -61,7 +61,7 @@ class JobTasks:
         before = 0 if known is None else known.current.counters.spilled_bytes
         vertex = facts.graph.update(report, facts.clock)
         if vertex is not None:
-            self._memory.spilled(report.counters.spilled_bytes - before)
+            self._memory.spilled(vertex.current.counters.spilled_bytes - before)
         self._stall.moved()
         if vertex is not None and vertex.current.state in PRODUCING:
             facts.scheduler.produces(vertex)

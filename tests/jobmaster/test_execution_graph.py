@@ -106,6 +106,18 @@ def test_a_report_that_was_kept_counts_from_when_it_was_made_but_not_before_the_
     assert times[ExecutionState.RUNNING] == begun_ms + 600
 
 
+def test_a_report_that_was_kept_does_not_replace_counters_that_came_meanwhile():
+    graph = build_execution_graph(job_graph([1]))
+    (vertex,) = graph
+    attempt = vertex.current.attempt
+    advance(vertex, *RUN[:2])
+    vertex.current.counters = TaskCounters(spilled_bytes=650)  # from the progress of running tasks
+    assert graph.update(TaskReport(attempt, "RUNNING", TaskCounters(), age_ms=90), CLOCK) is vertex
+    assert vertex.current.counters.spilled_bytes == 650
+    assert graph.update(TaskReport(attempt, "FINISHED", TaskCounters(spilled_bytes=700), age_ms=3), CLOCK) is vertex
+    assert vertex.current.counters.spilled_bytes == 700
+
+
 def test_reports_of_other_attempts_and_late_ones_change_nothing():
     graph = build_execution_graph(job_graph([1]))
     (vertex,) = graph

@@ -45,7 +45,7 @@ from engine.records.arrow_batch cimport (
 )
 from engine.records.arrow_c_data cimport ArrowArray
 from engine.records.number_types cimport Integer, Narrow
-from engine.records.opened_batch cimport opened_batch
+from engine.records.opened_batch cimport OpenedBatch, opened_batch
 from engine.records.row_codec cimport RowCodec
 
 import pyarrow as pa
@@ -115,7 +115,8 @@ cdef class DenseGroups:
     cdef bint _has_codes(self, int32_t column, object batch, int32_t place):
         """See to it that the codes of a column have numbers; False: there are too many, or it has none."""
         cdef KeyNumbers* key = &self._keys[column]
-        cdef const ArrowArray* texts = opened_batch(batch).array.children[place].dictionary
+        cdef OpenedBatch opened = opened_batch(batch)
+        cdef const ArrowArray* texts = opened.array.children[place].dictionary
         if texts == NULL:
             return False
         if texts.length == key.code_count and texts.offset == key.first and texts.n_buffers == TEXT_BUFFERS and (

@@ -11,9 +11,9 @@ Held by: tests/jobmaster/test_execution_graph.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, TypeVar
 
 from engine.jobmaster.execution_state import ExecutionState
 
@@ -21,6 +21,7 @@ _STATES: Final = tuple(ExecutionState)
 _NUMBERS: Final = {state: number for number, state in enumerate(_STATES)}
 _NAMES: Final = tuple(state.value for state in _STATES)
 _ENTRY: Final = Struct("<Q")
+_Key = TypeVar("_Key")
 
 
 def entered(times: bytes, state: ExecutionState, time_ms: int) -> bytes:
@@ -43,15 +44,17 @@ def last_time_ms(packed: bytes) -> int:
 
 def times_of(packed: bytes) -> dict[ExecutionState, int]:
     """Return the time of each state, in the order in which they were entered."""
-    times = {}
-    for (entry,) in _ENTRY.iter_unpack(packed):
-        times[_STATES[entry & 255]] = entry >> 8
-    return times
+    return _times_by(_STATES, packed)
 
 
 def named_times_of(packed: bytes) -> dict[str, int]:
     """Return the time of each state by its name, in the order in which they were entered."""
+    return _times_by(_NAMES, packed)
+
+
+def _times_by(keys: Sequence[_Key], packed: bytes) -> dict[_Key, int]:
+    """Return times by the keys of states, which are in the order of their numbers."""
     times = {}
     for (entry,) in _ENTRY.iter_unpack(packed):
-        times[_NAMES[entry & 255]] = entry >> 8
+        times[keys[entry & 255]] = entry >> 8
     return times

@@ -42,7 +42,6 @@ from engine.parquet.delta_kernels cimport deltas_read
 from engine.parquet.page_kernels cimport runs_read
 from engine.parquet.page_rooms cimport grow
 from engine.parquet.value_kernels cimport (
-    append_bits,
     largest,
     pack_bits,
     put_texts,
@@ -52,6 +51,7 @@ from engine.parquet.value_kernels cimport (
     take_values,
     texts_size,
 )
+from engine.records.bit_kernels cimport append_bits
 from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.kept_kernels cimport keep_1, keep_2, keep_4, keep_8, keep_16
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 #: bytes of a batch of narrow rows: of less, what every operator pays for a batch is seen beside decoding
 NARROW_BATCH_BYTES_MAX: Final = 8 << 20
 _NARROW_ROW_BYTES: Final = 128
-_WIDE_ROW_BYTES: Final = inf
 #: batches that row groups read together may be at most
 _RUN_BATCHES: Final = 4
 #: bytes of a batch when there is very little memory for each reader
@@ -115,7 +114,7 @@ class ScanMemory:
         """
         found: list[GroupPlan] = []
         seen = self.row_bytes
-        narrow, wide = self.batch_bytes_max(0.0), self.batch_bytes_max(_WIDE_ROW_BYTES)
+        narrow, wide = self.batch_bytes_max(0.0), self.batch_bytes_max(inf)
         for plan in plans if seen else ():
             if plan is None or not 1 < plan.pages.row_count <= rows_max:
                 break

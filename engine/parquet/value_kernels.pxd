@@ -160,17 +160,6 @@ cdef extern from *:
         }
         return count;
     }
-    /* Bits behind `at` bits of others; what is there behind them was 0. */
-    static void drey_append_bits(uint64_t* target, int64_t at, const uint64_t* words, int64_t count) {
-        for (int64_t word = 0; word < (count + 63) / 64; word++) {
-            const int64_t size = count - 64 * word;
-            const uint64_t bits = size < 64 ? words[word] & ((1ULL << size) - 1) : words[word];
-            const int64_t place = at + 64 * word;
-            target[place >> 6] |= bits << (place & 63);
-            if (place & 63) target[(place >> 6) + 1] |= bits >> (64 - (place & 63));
-        }
-    }
-
     static inline void drey_put_text(uint8_t* target, const uint8_t* text, int64_t size) {
         if (size <= 32) memcpy(target, text, 32);
         else memcpy(target, text, (size_t)size);
@@ -231,9 +220,6 @@ cdef extern from *:
     # Of each word the bits where `wanted` has ones, side by side; target has a word more. Returns how many that are.
     int64_t pack_bits "drey_pack_bits" (const uint64_t* words, const uint64_t* wanted, int64_t rows,
                                         uint64_t* target) noexcept nogil
-    # Bits behind `at` bits of others; target has a word more, and is 0 behind them.
-    void append_bits "drey_append_bits" (uint64_t* target, int64_t at, const uint64_t* words,
-                                         int64_t count) noexcept nogil
     # Texts with their sizes before them: those of kept rows (mask NULL: all) go behind `position` bytes of target.
     # Returns where the next one begins, NULL: they go beyond the end.
     const uint8_t* put_texts "drey_put_texts" (const uint8_t* at, const uint8_t* end, int64_t rows,

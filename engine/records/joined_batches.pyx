@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from engine.records.arrow_c_data cimport ArrowArray
 from engine.records.batch_builder cimport BatchBuilder, padded
+from engine.records.bit_kernels cimport append_bits
 from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.kept_rows cimport IS_BOOL, IS_LARGE_TEXT, IS_TEXT, KeptColumn, read_column
 from engine.records.opened_batch cimport OpenedBatch, opened_batch, schema_of
@@ -48,20 +49,14 @@ cdef int64_t text_end(const KeptColumn* part, int64_t row) noexcept nogil:
     return (<const int64_t*>part.values)[row]
 
 
-cdef void append_bits(uint64_t* target, int64_t at, const uint8_t* bits, int64_t first, int64_t rows) noexcept nogil:
-    """Write bits behind those before ``at``; NULL: ones. Bits from there on are 0."""
-    cdef int64_t row = 0
-    cdef int64_t count
+cdef void append_rows(uint64_t* target, int64_t at, const uint8_t* bits, int64_t first, int64_t rows) noexcept nogil:
+    """Write the bits of rows behind those before ``at``; NULL: ones. Bits from there on are 0."""
+    cdef int64_t row, count
     cdef uint64_t word
-    while row < rows:
-        count = min(rows - row, 64 - (at & 63))
-        if bits != NULL:
-            word = bits_from(bits, first + row, count)
-        else:
-            word = ~<uint64_t>0 >> (64 - count)
-        target[at >> 6] |= word << (at & 63)
-        row += count
-        at += count
+    for row in range(0, rows, 64):
+        count = min(<int64_t>64, rows - row)
+        word = ~<uint64_t>0 if bits == NULL else bits_from(bits, first + row, count)
+        append_bits(target, at + row, &word, count)
 
 
 cdef void copy_offsets(const KeptColumn* part, int64_t rows, int64_t base, uint8_t* target) noexcept nogil:
@@ -96,7 +91,7 @@ cdef int64_t copy_validity(JoinedColumn* column, const int64_t* rows, int64_t ro
     memset(target, 0, <size_t>((row_count + 63) // 64 * 8))
     for index in range(column.count):
         part = &column.parts[index * column.stride]
-        append_bits(target, at, part.validity, part.offset, rows[index])
+        append_rows(target, at, part.validity, part.offset, rows[index])
         at += rows[index]
     for word in range((row_count + 63) // 64):
         ones += count_ones(target[word])
@@ -117,7 +112,7 @@ cdef void copy_values(JoinedColumn* column, const int64_t* rows, int64_t row_cou
     for index in range(column.count):
         part = &column.parts[index * column.stride]
         if column.kind == IS_BOOL:
-            append_bits(<uint64_t*>target, at, part.values, part.offset, rows[index])
+            append_rows(<uint64_t*>target, at, part.values, part.offset, rows[index])
         elif column.kind > 0:
             memcpy(target + at * column.kind, part.values, <size_t>(rows[index] * column.kind))
         elif rows[index]:

@@ -37,10 +37,5 @@ cdef void read_column(KeptColumn* column, const ArrowSchema* schema, const Arrow
 # apart.
 cdef int keep_into(BatchBuilder builder, list places, Mask mask, object batch) except -1
 
-# The rows of a batch that are kept, as a batch; all of them: the batch itself.
-cdef object kept_batch(Mask mask, object batch)
-
-# Of these rows some columns, by number, and their schema.
-cdef object kept_of(Mask mask, object batch, list places, object schema)
-# The same for kernels alone.
+# Of the rows that are kept some columns, by number, and their schema, for kernels alone.
 cdef OpenedBatch kept_unshown(Mask mask, object batch, list places, object schema)

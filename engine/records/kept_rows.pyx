@@ -184,18 +184,6 @@ cdef int keep_into(BatchBuilder builder, list places, Mask mask, object batch) e
     return 0
 
 
-cdef object kept_batch(Mask mask, object batch):
-    if mask.kept == mask.rows == batch.num_rows:
-        return batch
-    return kept_of(mask, batch, list(range(batch.num_columns)), schema_of(batch))
-
-
-cdef object kept_of(Mask mask, object batch, list places, object schema):
-    if all_or_none(mask, batch) or not places:
-        return batch.slice(0, mask.kept).select(places)
-    return builder_of_kept(mask, batch, places, schema).build()
-
-
 cdef OpenedBatch kept_unshown(Mask mask, object batch, list places, object schema):
     if all_or_none(mask, batch) or not places:
         return opened_batch(batch.slice(0, mask.kept).select(places))
@@ -220,7 +208,10 @@ cdef BatchBuilder builder_of_kept(Mask mask, object batch, list places, object s
 
 def kept_rows(batch not None, mask not None):
     """Return the rows of a pyarrow.RecordBatch for which a Mask, or a BooleanArray of as many rows, is true."""
-    return kept_batch(mask_from(mask), batch)
+    cdef Mask words = mask_from(mask)
+    if all_or_none(words, batch) or not batch.num_columns:
+        return batch if words.kept == words.rows else batch.slice(0, words.kept)
+    return builder_of_kept(words, batch, list(range(batch.num_columns)), schema_of(batch)).build()
 
 
 def kept_columns(batch not None, mask not None, list places not None, schema not None):

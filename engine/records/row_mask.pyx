@@ -21,7 +21,7 @@ from libc.string cimport memcpy, memset, strcmp
 import pyarrow as pa
 
 from engine.records.arrow_c_data cimport ArrowArray
-from engine.records.bit_kernels cimport place_bits
+from engine.records.bit_kernels cimport append_bits, place_bits
 from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.kept_kernels cimport flag_codes
 from engine.records.opened_batch cimport OpenedBatch, opened_batch
@@ -122,19 +122,13 @@ cdef Mask mask_from(object mask):
 cdef Mask joined_masks(list masks):
     cdef Mask one, made
     cdef int64_t rows = 0
-    cdef int64_t word
-    cdef int32_t shift
     for one in masks:
         rows += one.rows
     made = Mask.unset(rows)
     memset(made.words, 0, <size_t>((rows + 63) // 64 + 1) * 8)
     rows = 0
     for one in masks:
-        shift = <int32_t>(rows & 63)
-        for word in range((one.rows + 63) >> 6):
-            made.words[(rows >> 6) + word] |= one.words[word] << shift
-            if shift:
-                made.words[(rows >> 6) + word + 1] |= one.words[word] >> (64 - shift)
+        append_bits(made.words, rows, one.words, one.rows)
         rows += one.rows
     made.count()
     return made

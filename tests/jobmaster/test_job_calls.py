@@ -74,6 +74,18 @@ def release(calls, address, *partitions):
     return asyncio.ensure_future(calls.release(address, partitions))
 
 
+def released_before(*, wanted):
+    """Tasks for a TaskExecutor that are still wanted, or not, when they are sent: results of it wait to be released."""
+
+    async def body(calls):
+        waiting = release(calls, "a", FIRST)
+        await asyncio.sleep(0)
+        await calls.deploy(tasks("a"), lambda _: wanted)
+        await waiting
+
+    return body
+
+
 def test_results_are_released_with_the_next_tasks_of_their_task_executor(monkeypatch):
     monkeypatch.setattr(job_calls, "RELEASE_S", 0.05)
 
@@ -97,25 +109,13 @@ def test_results_are_released_a_moment_later_where_no_task_follows(monkeypatch):
 
 
 def test_tasks_that_are_sent_again_release_again(monkeypatch):
-    async def body(calls):
-        waiting = release(calls, "a", FIRST)
-        await asyncio.sleep(0)
-        await calls.deploy(tasks("a"), lambda _: True)
-        await waiting
-
     monkeypatch.setattr(job_calls, "RELEASE_S", 0.01)
-    assert told(body, losses=1) == [("a", "tasks", (FIRST,))] * 2
+    assert told(released_before(wanted=True), losses=1) == [("a", "tasks", (FIRST,))] * 2
 
 
 def test_tasks_that_need_not_run_any_more_leave_results_to_be_released(monkeypatch):
-    async def body(calls):
-        waiting = release(calls, "a", FIRST)
-        await asyncio.sleep(0)
-        await calls.deploy(tasks("a"), lambda _: False)
-        await waiting
-
     monkeypatch.setattr(job_calls, "RELEASE_S", 0.01)
-    assert told(body) == [("a", "release", (FIRST,))]
+    assert told(released_before(wanted=False)) == [("a", "release", (FIRST,))]
 
 
 def test_a_job_that_is_given_back_releases_nothing_apart(monkeypatch):

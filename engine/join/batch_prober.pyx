@@ -16,10 +16,9 @@ Held by: tests/join/test_hash_join.py
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
-import pyarrow as pa
 
 from engine.join.bloom_filter cimport EXPECTED_ROWS
 from engine.join.build_table cimport TABLE_DICTIONARY, BuildTable, is_unique
@@ -87,18 +86,16 @@ cdef class BatchProber:
 
     # The output of a chunk, None when one of its rows finds none.
     cdef object _of_indices(self, ArrowBatch batch, int64_t start, int64_t count):
-        cdef object buffer
         cdef int32_t* indices
         cdef int64_t found
         if 2 * count < batch.row_count:
             return None
-        buffer = pa.allocate_buffer(count * sizeof(int32_t))
-        indices = <int32_t*><uintptr_t>buffer.address
+        indices = self.roles.output.numbers(count)
         with nogil:
             found = self.roles.tables.table.find_indices(batch, start, count, indices)
         if found < count:
             return None
-        return self.roles.output.numbered(batch, start, count, buffer)
+        return self.roles.output.numbered(batch, start, count, indices)
 
     # The output of a chunk whose pairs must meet a condition.
     def _confirmed(self, ArrowBatch arrow):

@@ -26,6 +26,8 @@ cdef class MatchOutput:
     cdef object _known_schema           # of probe batches whose columns have the output's types
     cdef ColumnTake _take                # of one output after the other
     cdef ArrowBatch _numbered_batch      # the columns below, opened
+    cdef int32_t* _numbers               # of build rows that are gathered
+    cdef int64_t _numbers_max            # for which there is room
     cdef list _numbered                  # build columns as Arrow arrays, gathered by row number; None: decode rows
 
     # Keep the columns of these build rows as Arrow arrays; row i must carry number i in its link.
@@ -44,20 +46,23 @@ cdef class MatchOutput:
     cdef object pairs(self, ArrowBatch batch, const PairRun* pairs)
     # Whether build columns are gathered by the numbers of rows.
     cdef bint is_numbered(self) noexcept
-    # The output of rows start.. of the batch, at least half of it, each with one build row, by their int32 numbers.
-    cdef object numbered(self, ArrowBatch batch, int64_t start, int64_t count, object numbers)
+    # Room for the numbers of so many build rows, until it is asked for again.
+    cdef int32_t* numbers(self, int64_t count) except NULL
+    # The output of rows start.. of the batch, at least half of it, each with one build row, by their numbers.
+    cdef object numbered(self, ArrowBatch batch, int64_t start, int64_t count, const int32_t* numbers)
     # Build rows with nulls for the probe side.
     cdef object unmatched_build(self, uint8_t** rows, int64_t count)
 
     cdef bint _can_be_built(self, columns, list build_columns)
     cdef bint _fits(self, object batch)
     cdef int _set_probe(self, BatchBuilder builder, ArrowBatch batch, const PairRun* pairs) except -1
-    cdef int _set_numbered(self, BatchBuilder builder, object numbers) except -1
+    cdef int _set_numbered(self, BatchBuilder builder, const int32_t* numbers, int64_t count) except -1
     cdef int _set_arrays(self, BatchBuilder builder, list arrays) except -1
     cdef list _probe_arrays(self, object batch, const PairRun* pairs)
     cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count)
     cdef list _decoded(self, uint8_t** rows, int64_t count)
-    cdef object _row_numbers(self, uint8_t** rows, int64_t count, int64_t null_count)
+    cdef const int32_t* _numbers_of(self, uint8_t** rows, int64_t count) except NULL
+    cdef object _numbers_or_null(self, uint8_t** rows, int64_t count, int64_t null_count)
     cdef object _assemble(self, list probe_arrays, list build_arrays)
 
 # int64 array of these values.

@@ -18,7 +18,7 @@ Held by: tests/join/test_hash_join.py
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 import pyarrow as pa
@@ -45,6 +45,12 @@ cdef object index_array(const int64_t* values, int64_t count):
     cdef object buffer = pa.allocate_buffer(count * sizeof(int64_t))
     memcpy(<void*><uintptr_t>buffer.address, values, count * sizeof(int64_t))
     return pa.Array.from_buffers(INT64, count, [None, buffer], 0)
+
+
+cdef object number_array(const int32_t* values, int64_t count):
+    cdef object buffer = pa.allocate_buffer(count * sizeof(int32_t))
+    memcpy(<void*><uintptr_t>buffer.address, values, count * sizeof(int32_t))
+    return pa.Array.from_buffers(INT32, count, [None, buffer], 0)
 
 
 cdef object _taken(object column, object numbers):
@@ -99,7 +105,8 @@ cdef class MatchOutput:
     # Whether columns of a batch are of the types that the output says.
     cdef bint _fits(self, object batch):
         schema = batch.schema
-        if self._known_schema is not None and schema.equals(self._known_schema):
+        if schema is self._known_schema or (self._known_schema is not None and schema.equals(self._known_schema)):
+            self._known_schema = schema
             return True
         for (is_build, position), field in zip(self._columns, self.schema, strict=True):
             if not is_build and schema.field(self._probe_columns[position]).type != field.type:
@@ -110,6 +117,7 @@ cdef class MatchOutput:
     def __dealloc__(self):
         free(self._places)
         free(self._build_columns)
+        free(self._numbers)
 
     cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1:
         # Values outside stay there, one alone too: a column of them would be all of them in memory.
@@ -185,7 +193,7 @@ cdef class MatchOutput:
         if self._build_column_count == 0:
             return builder.build()
         if self._numbered is not None and pairs.null_count == 0:
-            self._set_numbered(builder, self._row_numbers(pairs.build, count, 0))
+            self._set_numbered(builder, self._numbers_of(pairs.build, count), count)
         elif self._numbered is not None or pairs.null_count == count:
             self._set_arrays(builder, self._build_arrays(pairs.build, count, pairs.null_count))
         else:
@@ -207,20 +215,26 @@ cdef class MatchOutput:
                 builder.set_column(place, batch, column, pairs.rows[0])
             elif not self._take.add(place, &batch.columns[column]):
                 if (batch.outside == NULL or batch.outside[column] == NULL) and take_texts(
-                        builder, place, &batch.columns[column], batch.row_count, pairs.rows, pairs.count):
+                        builder, place, &batch.columns[column], batch.row_count, pairs.rows, NULL, pairs.count):
                     continue
                 if indices is None:
                     indices = index_array(pairs.rows, pairs.count)
                 builder.set_array(place, taken(batch.batch.column(column), indices))
         return self._take.take(builder, pairs.rows, NULL, pairs.count)
 
-    # The build columns at int32 numbers of kept rows.
-    cdef int _set_numbered(self, BatchBuilder builder, object numbers) except -1:
+    # The build columns at numbers of kept rows.
+    cdef int _set_numbered(self, BatchBuilder builder, const int32_t* numbers, int64_t count) except -1:
+        cdef ArrowBatch kept = self._numbered_batch
         cdef int32_t position
+        cdef object array = None
         for position in range(self._build_column_count):
-            if not self._take.add(self._places[position], &self._numbered_batch.columns[position]):
-                builder.set_array(self._places[position], _taken(self._numbered[position], numbers))
-        return self._take.take(builder, NULL, <const int32_t*><uintptr_t>numbers.buffers()[1].address, len(numbers))
+            if self._take.add(self._places[position], &kept.columns[position]) or take_texts(
+                    builder, self._places[position], &kept.columns[position], kept.row_count, NULL, numbers, count):
+                continue
+            if array is None:
+                array = number_array(numbers, count)
+            builder.set_array(self._places[position], _taken(self._numbered[position], array))
+        return self._take.take(builder, NULL, numbers, count)
 
     cdef int _set_arrays(self, BatchBuilder builder, list arrays) except -1:
         cdef int32_t position
@@ -231,19 +245,28 @@ cdef class MatchOutput:
     cdef bint is_numbered(self) noexcept:
         return self._numbered is not None
 
-    cdef object numbered(self, ArrowBatch batch, int64_t start, int64_t count, object numbers):
+    cdef int32_t* numbers(self, int64_t count) except NULL:
+        cdef int32_t* room
+        if count > self._numbers_max:
+            room = <int32_t*>realloc(self._numbers, <size_t>count * sizeof(int32_t))
+            if room == NULL:
+                raise MemoryError("numbers of build rows")
+            self._numbers, self._numbers_max = room, count
+        return self._numbers
+
+    cdef object numbered(self, ArrowBatch batch, int64_t start, int64_t count, const int32_t* numbers):
         cdef PairRun whole
         cdef BatchBuilder builder
         whole.rows = &start
         whole.count = count
         whole.contiguous = True
-        values = pa.Array.from_buffers(INT32, count, [None, numbers], 0)
         if not self._is_direct or not self._fits(batch.batch):
+            values = number_array(numbers, count)
             return self._assemble(self._probe_arrays(batch.batch, &whole),
                                   [_taken(column, values) for column in self._numbered])
         builder = BatchBuilder.begin(self.schema, count)
         self._set_probe(builder, batch, &whole)
-        self._set_numbered(builder, values)
+        self._set_numbered(builder, numbers, count)
         return builder.build()
 
     cdef object unmatched_build(self, uint8_t** rows, int64_t count):
@@ -270,7 +293,10 @@ cdef class MatchOutput:
             ]
         if self._numbered is None:
             return self._decoded(rows, count)
-        numbers = self._row_numbers(rows, count, null_count)
+        if null_count:
+            numbers = self._numbers_or_null(rows, count, null_count)
+        else:
+            numbers = number_array(self._numbers_of(rows, count), count)
         return [_taken(column, numbers) for column in self._numbered]
 
     cdef list _decoded(self, uint8_t** rows, int64_t count):
@@ -278,26 +304,27 @@ cdef class MatchOutput:
             return []
         return self._build.codec.decode(rows, count, self._build_columns, self._build_column_count).columns
 
-    cdef object _row_numbers(self, uint8_t** rows, int64_t count, int64_t null_count):
+    cdef const int32_t* _numbers_of(self, uint8_t** rows, int64_t count) except NULL:
+        cdef int32_t* numbers = self.numbers(count)
+        cdef int64_t index
+        with nogil:
+            for index in range(count):
+                numbers[index] = <int32_t>(row_link(rows[index])[0] >> LINK_NUMBER_SHIFT)
+        return numbers
+
+    cdef object _numbers_or_null(self, uint8_t** rows, int64_t count, int64_t null_count):
         cdef object values = pa.allocate_buffer(count * sizeof(int32_t))
         cdef int32_t* numbers = <int32_t*><uintptr_t>values.address
-        cdef object validity = None
-        cdef uint8_t* bits = NULL
+        cdef object validity = pa.allocate_buffer((count + 7) // 8)
+        cdef uint8_t* bits = <uint8_t*><uintptr_t>validity.address
         cdef int64_t index
-        if null_count:
-            validity = pa.allocate_buffer((count + 7) // 8)
-            bits = <uint8_t*><uintptr_t>validity.address
-            memset(bits, 0, (count + 7) // 8)
         with nogil:
-            if bits == NULL:
-                for index in range(count):
+            memset(bits, 0, (count + 7) // 8)
+            for index in range(count):
+                numbers[index] = 0
+                if rows[index] != NULL:
                     numbers[index] = <int32_t>(row_link(rows[index])[0] >> LINK_NUMBER_SHIFT)
-            else:
-                for index in range(count):
-                    numbers[index] = 0
-                    if rows[index] != NULL:
-                        numbers[index] = <int32_t>(row_link(rows[index])[0] >> LINK_NUMBER_SHIFT)
-                        bits[index >> 3] |= 1 << (index & 7)
+                    bits[index >> 3] |= 1 << (index & 7)
         return pa.Array.from_buffers(INT32, count, [validity, values], null_count)
 
     cdef object _assemble(self, list probe_arrays, list build_arrays):

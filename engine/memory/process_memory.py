@@ -70,7 +70,7 @@ _MANAGED_MIN_BYTES = OPERATOR_PAGES_MIN * PAGE_SIZE_MIN_BYTES
 _ARROW_BYTES = 48 << 20
 _ARROW_SLOT_BYTES = 16 << 20
 #: spare blocks of batches for each processor; they are at most a part of what Arrow may have
-_SPARE_BLOCK_BYTES = 16 << 20
+_SPARE_BLOCK_BYTES = 32 << 20
 _SPARE_BLOCK_SHARE = 16
 
 

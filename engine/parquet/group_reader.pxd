@@ -11,11 +11,25 @@ from engine.records.row_mask cimport Mask
 from engine.records.side_by_side cimport SideBySide
 
 
+# What the footer says of a column of a row group.
+cdef struct KnownChunk:
+    int64_t position            # of its first page in the file
+    int64_t end
+    int64_t values
+    int64_t size_max            # no page is larger
+    int32_t codec               # Codec
+    int32_t shape               # Shape
+    int32_t stored_width
+    int32_t width
+    bint is_nullable
+    bint is_integer
+
+
 @cython.final
 cdef class GroupChunks:
     cdef readonly tuple names
     cdef int32_t _column_count, _group_count
-    cdef Chunk* _columns            # what the footer says of each, row group by row group
+    cdef KnownChunk* _columns       # row group by row group
     cdef int64_t* _rows             # of each row group; NULL: there is one
     cdef list _codecs               # names of those that are pyarrow's
 

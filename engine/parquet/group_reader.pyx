@@ -98,14 +98,14 @@ cdef class GroupChunks:
 
     def __cinit__(self, dict chunks not None):
         cdef int32_t index
-        cdef Chunk* column
+        cdef KnownChunk* column
         self.names = tuple(chunks)
         self._column_count = <int32_t>len(chunks)
         self._codecs = []
         self._allocate(1)
         for index, chunk in enumerate(chunks.values()):
             column = &self._columns[index]
-            column.position, column.end, column.values_left = chunk.position, chunk.end, chunk.values
+            column.position, column.end, column.values = chunk.position, chunk.end, chunk.values
             column.size_max, column.codec = chunk.size_max, CODECS.get(chunk.codec, CODEC_OTHER)
             column.shape, column.stored_width, column.width = chunk.shape, chunk.stored_width, chunk.width
             column.is_nullable, column.is_integer = chunk.is_nullable, chunk.is_integer
@@ -114,7 +114,7 @@ cdef class GroupChunks:
     cdef int _allocate(self, int32_t groups) except -1:
         free(self._columns)
         self._group_count = groups
-        self._columns = <Chunk*>calloc(<size_t>max(1, self._column_count) * <size_t>groups, sizeof(Chunk))
+        self._columns = <KnownChunk*>calloc(<size_t>max(1, self._column_count) * <size_t>groups, sizeof(KnownChunk))
         if self._columns == NULL:
             raise MemoryError("columns of a row group")
         return 0
@@ -136,7 +136,7 @@ cdef class GroupChunks:
             if chunks.names != run.names or chunks._group_count != 1:
                 raise ValueError(f"columns {chunks.names} of a row group beside {run.names}")
             memcpy(&run._columns[group * run._column_count], chunks._columns,
-                   <size_t>run._column_count * sizeof(Chunk))
+                   <size_t>run._column_count * sizeof(KnownChunk))
             run._codecs += chunks._codecs
         return run
 
@@ -482,10 +482,10 @@ cdef class GroupReader:
         raise pa.ArrowInvalid(f"{self._place(index)} {reason}")
 
 
-cdef void begin_chunk(Chunk* column, const Chunk* known) noexcept nogil:
+cdef void begin_chunk(Chunk* column, const KnownChunk* known) noexcept nogil:
     """Begin with what the footer says of a column."""
     reset_chunk(column)
-    column.position, column.end, column.values_left = known.position, known.end, known.values_left
+    column.position, column.end, column.values_left = known.position, known.end, known.values
     column.size_max, column.codec = known.size_max, known.codec
     column.shape, column.stored_width, column.width = known.shape, known.stored_width, known.width
     column.is_nullable, column.is_integer = known.is_nullable, known.is_integer

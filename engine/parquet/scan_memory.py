@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -113,8 +112,8 @@ class ScanMemory:
         The first row group of a task may not, unless its width was expected: how wide texts are is not known.
         """
         found: list[GroupPlan] = []
-        seen = self.row_bytes
-        narrow, wide = self.batch_bytes_max(0.0), self.batch_bytes_max(inf)
+        seen, part = self.row_bytes, max(BATCH_BYTES_MIN, self._reserved.part_bytes)
+        narrow, wide = min(part, NARROW_BATCH_BYTES_MAX), min(part, BATCH_BYTES_MAX)
         for plan in plans if seen else ():
             if plan is None or not 1 < plan.pages.row_count <= rows_max:
                 break

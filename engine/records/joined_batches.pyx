@@ -139,7 +139,7 @@ cdef bint are_alike(const ArrowArray* left, const ArrowArray* right) noexcept no
     return True
 
 
-cdef int settle(JoinedColumn* column, list opened, int32_t place, const int64_t* rows, bint is_extension) except -1:
+cdef int settle(JoinedColumn* column, list opened, int32_t place, const int64_t* rows, object schema) except -1:
     """Find where the parts of a column lie, and whether they are copied here."""
     cdef OpenedBatch batch
     cdef OpenedBatch first = opened[0]
@@ -150,8 +150,9 @@ cdef int settle(JoinedColumn* column, list opened, int32_t place, const int64_t*
         read_column(part, batch.types.children[place], batch.array.children[place], batch.array.offset)
         if index == 0:
             column.kind = part.kind
-        if part.kind != column.kind or (part.is_renamed and is_extension) or not are_alike(
-                batch.array.children[place].dictionary, first.array.children[place].dictionary):
+        if part.kind != column.kind or not are_alike(
+                batch.array.children[place].dictionary, first.array.children[place].dictionary) or (
+                part.is_renamed and isinstance(schema.field(place).type, pa.BaseExtensionType)):
             column.kind = 0
             return 0
         column.has_nulls |= part.validity != NULL
@@ -180,14 +181,13 @@ cdef int join_into(BatchBuilder builder, object schema, JoinedColumn* columns, i
                    const int64_t* rows, int64_t row_count) except -1:
     """Set all columns of a batch."""
     cdef list opened = [opened_batch(batch) for batch in batches]
-    cdef list types = schema.types
     cdef int64_t size = 0
     cdef int32_t index
     cdef JoinedColumn* column
     cdef uint8_t* target
     for index in range(width):
         column = &columns[index]
-        settle(column, opened, index, rows, isinstance(types[index], pa.BaseExtensionType))
+        settle(column, opened, index, rows, schema)
         if column.kind:
             size += size_of(column, row_count)
             size += padded((row_count + 63) // 64 * 8) if column.has_nulls else 0

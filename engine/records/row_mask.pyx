@@ -8,7 +8,7 @@
     flags_of_codes(batch, column, said, of_null) -> mask    for each row what is said of its code, or of null
 
 A mask of a hundred thousand rows is 13 KB, and its loops take microseconds, so they run with the GIL held: to release
-and take it costs more where another thread waits for it.
+and take it costs more where another thread waits for it. Masks of more rows are narrowed without it.
 
 Thread: one writes it, then any. Held by: tests/records/test_row_mask.py
 """
@@ -27,6 +27,8 @@ from engine.records.kept_kernels cimport flag_codes
 from engine.records.opened_batch cimport OpenedBatch, opened_batch
 
 cdef object BOOL = pa.bool_()
+#: rows of a mask up to which it is narrowed with the GIL held
+cdef int64_t ROWS_WITH_LOCK_MAX = 1 << 18
 
 
 cdef inline uintptr_t address_of(object buffer) except? 0:
@@ -122,15 +124,21 @@ cdef Mask mask_from(object mask):
 cdef Mask joined_masks(list masks):
     cdef Mask one, made
     cdef int64_t rows = 0
+    cdef bint is_aligned = True     # each begins with a word; most row groups are of as many rows
     for one in masks:
+        is_aligned = is_aligned and not rows & 63
         rows += one.rows
     made = Mask.unset(rows)
-    memset(made.words, 0, <size_t>((rows + 63) // 64 + 1) * 8)
+    if not is_aligned:
+        memset(made.words, 0, <size_t>((rows + 63) // 64 + 1) * 8)
     rows = 0
     for one in masks:
-        append_bits(made.words, rows, one.words, one.rows)
+        if is_aligned:
+            memcpy(&made.words[rows >> 6], one.words, <size_t>((one.rows + 63) >> 6) * 8)
+        else:
+            append_bits(made.words, rows, one.words, one.rows)
         rows += one.rows
-    made.count()
+        made.kept += one.kept
     return made
 
 
@@ -142,24 +150,32 @@ def narrowed_mask(mask not None, kept not None):
     cdef Mask words = mask_from(mask)
     cdef Mask of_kept = mask_from(kept)
     cdef Mask made = Mask.unset(words.rows)
+    if of_kept.rows != words.kept:
+        raise pa.ArrowInvalid(f"a mask of {of_kept.rows} rows for {words.kept} that are kept")
+    if words.rows > ROWS_WITH_LOCK_MAX:
+        with nogil:
+            narrow(words.words, of_kept.words, words.rows, made.words)
+    else:
+        narrow(words.words, of_kept.words, words.rows, made.words)
+    made.kept = of_kept.kept
+    return made
+
+
+cdef void narrow(const uint64_t* mask, const uint64_t* kept, int64_t rows, uint64_t* target) noexcept nogil:
     cdef int64_t word
     cdef int64_t position = 0
     cdef uint64_t bits, wanted
-    if of_kept.rows != words.kept:
-        raise pa.ArrowInvalid(f"a mask of {of_kept.rows} rows for {words.kept} that are kept")
-    for word in range((words.rows + 63) >> 6):
-        wanted = words.words[word]
-        made.words[word] = 0
+    for word in range((rows + 63) >> 6):
+        wanted = mask[word]
+        target[word] = 0
         if wanted == 0:
             continue
         # A mask has a word more than its rows take.
-        bits = of_kept.words[position >> 6] >> (position & 63)
+        bits = kept[position >> 6] >> (position & 63)
         if position & 63:
-            bits |= of_kept.words[(position >> 6) + 1] << (64 - (position & 63))
-        made.words[word] = place_bits(bits, wanted)
+            bits |= kept[(position >> 6) + 1] << (64 - (position & 63))
+        target[word] = place_bits(bits, wanted)
         position += count_ones(wanted)
-    made.count()
-    return made
 
 
 def flags_of_codes(batch not None, int32_t column, said not None, bint of_null):

@@ -25,6 +25,10 @@ from engine.records.arrow_batch cimport KIND_BYTES, ColumnView
 from engine.records.batch_builder cimport BatchBuilder
 from engine.records.byte_kernels cimport copy_bytes
 
+ctypedef fused RowNumber:
+    int32_t
+    int64_t
+
 cdef enum:
     SHORT = 16
     SPARE = 32
@@ -67,7 +71,7 @@ cdef object _taken_texts(object column, object indices):
 
 
 cdef bint take_texts(BatchBuilder builder, int32_t place, const ColumnView* column, int64_t column_rows,
-                     const int64_t* rows, int64_t count) except -1:
+                     const int64_t* rows, const int32_t* numbers, int64_t count) except -1:
     cdef const int32_t* offsets = <const int32_t*>column.offsets + column.offset
     cdef int32_t* new_offsets
     cdef uint8_t* new_texts
@@ -76,18 +80,24 @@ cdef bint take_texts(BatchBuilder builder, int32_t place, const ColumnView* colu
         return False
     new_offsets = <int32_t*>builder.allocate((count + 1) * 4)
     with nogil:
-        total = _place(offsets, rows, count, new_offsets)
+        if rows != NULL:
+            total = _place(offsets, rows, count, new_offsets)
+        else:
+            total = _place(offsets, numbers, count, new_offsets)
     if total > TOTAL_BYTES_MAX:
         return False
     new_texts = builder.allocate(total + SPARE)
     with nogil:
-        _copy(offsets, column.values, offsets[column_rows], rows, count, new_offsets, new_texts)
+        if rows != NULL:
+            _copy(offsets, column.values, offsets[column_rows], rows, count, new_offsets, new_texts)
+        else:
+            _copy(offsets, column.values, offsets[column_rows], numbers, count, new_offsets, new_texts)
     builder.set_values(place, 0, NULL, <uint8_t*>new_offsets, new_texts)
     return True
 
 
 # Where each text begins in the result; returns where the last one ends.
-cdef int64_t _place(const int32_t* offsets, const int64_t* rows, int64_t count, int32_t* new_offsets) noexcept nogil:
+cdef int64_t _place(const int32_t* offsets, const RowNumber* rows, int64_t count, int32_t* new_offsets) noexcept nogil:
     cdef int64_t total = 0
     cdef int64_t row
     for row in range(count):
@@ -97,7 +107,7 @@ cdef int64_t _place(const int32_t* offsets, const int64_t* rows, int64_t count, 
     return total
 
 
-cdef void _copy(const int32_t* offsets, const uint8_t* texts, int64_t readable, const int64_t* rows, int64_t count,
+cdef void _copy(const int32_t* offsets, const uint8_t* texts, int64_t readable, const RowNumber* rows, int64_t count,
                 const int32_t* new_offsets, uint8_t* target) noexcept nogil:
     cdef int64_t row, begin, size
     for row in range(count):

@@ -47,7 +47,7 @@ def test_rows_of_both(rows):
         Mask(one).both(Mask(flags_of(0.4, rows=rows + 1)))
 
 
-@pytest.mark.parametrize("rows", [0, 1, 64, 65, ROWS])
+@pytest.mark.parametrize("rows", [0, 1, 64, 65, ROWS, 300_001])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])
 def test_a_mask_of_the_rows_that_are_kept_narrows_the_mask_that_kept_them(rows, share):
     mask, both = flags_of(share, nulls=0.1, offset=3, rows=rows), flags_of(0.4, nulls=0.2, rows=rows)

@@ -37,6 +37,7 @@ class Aggregate(ChainedOperator):
             force_spill=context.force_spill,
             pass_ratio=PASS_RATIO_BEFORE_SORT if operator.is_sorted_next else PASS_RATIO,
             expects_no_fewer=operator.expects_no_fewer,
+            rows_expected=operator.rows_expected,
         )
         pool, space = context.page_pool(self.descriptor), context.spill_space(self.descriptor)
         owner = self._value_owner(context, operator.phase)

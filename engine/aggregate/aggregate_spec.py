@@ -47,6 +47,7 @@ class AggregateSpec(msgspec.Struct, frozen=True):
     level_max: int = LEVEL_MAX
     pass_ratio: float = PASS_RATIO
     expects_no_fewer: bool = False
+    rows_expected: int = 0
 
     def __post_init__(self) -> None:
         """Check the phase."""

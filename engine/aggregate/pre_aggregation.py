@@ -10,6 +10,12 @@ pass_ratio of PASS_ROWS rows were new groups, it stops grouping and gives each r
 (``ungrouped_states``). Where the plan expects that, the first PASS_ROWS_EARLY rows say it, if they are in no order: n
 rows have then met about n^2 / 2 / groups.
 
+    131 072 rows, 115 000 new groups    grouping does not pay, unless the plan expects 4 million rows of a subtask:
+                                        16 000 rows have met one of 57 000 groups, so there are about 460 000
+
+Where the plan has put states below a join because there are few of many rows (``rows_expected``), groups are estimated
+from the rows that have met one, as long as the table holds all of them: it goes on where these are far fewer.
+
 Very wide keys and values lie beside the table, in a file: with the job where rows that it sends may refer to them, so
 that they are written once for both phases; else with the operator, until it passes rows through.
 
@@ -43,6 +49,8 @@ PASS_ROWS_EARLY = 16384
 #: limit of bytes put aside by the values of PASS_ROWS_WIDE rows, which only this table reads
 PASS_BYTES = 64 << 20
 PASS_ROWS_WIDE = 8
+#: groups relative to the rows that the plan expects, up to which grouping pays in the end
+GROUPS_EXPECTED_MAX = 0.5
 
 
 class PreAggregation:
@@ -65,6 +73,8 @@ class PreAggregation:
         #: states given out so far
         self.group_count = 0
         self._rows_in = 0
+        #: rows that the plan expects of this subtask, 0 once the table does not hold all groups
+        self._rows_expected = spec.rows_expected
         #: rows, groups made and bytes put aside at the last look
         self._last_look = (0, 0, 0)
 
@@ -115,8 +125,16 @@ class PreAggregation:
             groups = looked_at - met
         else:
             return
-        if self._layout.key_columns and groups > self._spec.pass_ratio * looked_at:
+        pays = groups <= self._spec.pass_ratio * looked_at or self._pays_later(looked_at, groups)
+        if self._layout.key_columns and not pays:
             self._progress.enter(AggregateState.PASSING_THROUGH)
+
+    def _pays_later(self, looked_at: int, groups: int) -> bool:
+        """Whether rows have met so many of the groups in the table that there cannot be many more of these."""
+        if self._rows_expected == 0 or looked_at == groups:
+            return False
+        in_table = self._table.group_count - groups / 2  # in the middle of the rows that are looked at
+        return in_table * looked_at / (looked_at - groups) <= GROUPS_EXPECTED_MAX * self._rows_expected
 
     def _give_out(self) -> Iterator[pa.RecordBatch]:
         """Yield all groups as states, and empty the table."""
@@ -124,6 +142,7 @@ class PreAggregation:
         for states in GroupScan(self._table, 0, -1, schema, columns, BATCH_ROWS_MAX, BATCH_BYTES_MAX):
             self.group_count += states.num_rows
             yield states
+        self._rows_expected = 0
         self._table.drop([0])
 
     def finish(self) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
     cannot_raise(expression, schema) -> whether evaluating it on any row is safe
     column_behind(projection, name)  -> the input's column that a column of the result is
+    strict_columns(expression)       -> columns for whose nulls the expression is null
     substitute(expression, mapping)  -> the expression with columns replaced by expressions
     truth_of_constants(expression)   -> what a comparison of constants is; None for anything else
 
@@ -40,6 +41,8 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between", "is_in")
 #: Arrow's names of floating-point types
 FLOATS = ("halffloat", "float", "double")
+#: functions that return null for a null argument
+_STRICT: Final = frozenset({"add", "subtract", "multiply", "divide", "negate"})
 #: integer types with values that no float64 equals
 _WIDE_INTEGERS = ("int64", "uint64")
 
@@ -125,6 +128,18 @@ def substitute(expression: Expression, mapping: Mapping[str, Expression]) -> Exp
     if type(expression) is Literal:
         return expression
     return with_children(expression, [substitute(part, mapping) for part in children_of(expression)])
+
+
+def strict_columns(expression: Expression) -> list[str]:
+    """Return columns for whose nulls an expression is null."""
+    match expression:
+        case ColumnRef(name=name):
+            return [name]
+        case Cast(operand=operand):
+            return strict_columns(operand)
+        case Call(function=function, arguments=arguments) if function in _STRICT:
+            return [name for argument in arguments for name in strict_columns(argument)]
+    return []
 
 
 def is_trivial(expression: Expression) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from engine.accumulators.aggregate_functions import result_schema, state_schema
 from engine.aggregate import pre_aggregation
 from engine.aggregate.aggregate_spec import AggregateSpec
+from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.hash_aggregate import HashAggregate
 from tests.aggregate.group_oracle import (
     VALUE_TYPES,
@@ -58,6 +59,44 @@ def test_few_rows_say_that_most_are_new_where_the_plan_expects_it(
         assert (before > 0) == passes
         after = sum(batch.num_rows for batch in operator.finish())
         assert before + after == (len(set(keys[:400])) + 800 if passes else len(set(keys)))
+        operator.close()
+
+
+@pytest.mark.parametrize(
+    ("groups", "rows_expected", "passes"),
+    [(2000, 0, True), (2000, 6000, False), (2000, 3000, True), (10**9, 10**6, True)],
+)
+def test_a_partial_goes_on_where_rows_meet_as_many_groups_as_the_plan_expects(
+    workshop, monkeypatch, groups, rows_expected, passes
+):
+    """Of 2000 groups, 400 rows have met a tenth: they are a third of 6000 rows, and two thirds of 3000."""
+    monkeypatch.setattr(pre_aggregation, "PASS_ROWS", 400)
+    rng, calls = random.Random(3), make_calls(["count_all"])
+    keys = [rng.randrange(groups) for _ in range(2000)]
+    table = input_table(("key",), [pa.int64()], calls, [None], [keys])
+    states = state_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
+    with workshop.operator(200) as (pool, space):
+        spec = AggregateSpec("partial", table.schema, ("key",), calls, states, rows_expected=rows_expected)
+        operator = HashAggregate(spec, pool, space)
+        before = sum(batch.num_rows for part in table.to_batches(100) for batch in operator.add_batch(part))
+        assert (before > 0) == passes
+        after = sum(batch.num_rows for batch in operator.finish())
+        assert (before + after == len(set(keys))) == (not passes or groups == 10**9)  # where no row meets another
+        operator.close()
+
+
+def test_a_table_that_was_full_does_not_wait_for_groups_that_it_has_given_out(workshop, monkeypatch):
+    monkeypatch.setattr(pre_aggregation, "PASS_ROWS", 400)
+    rng, calls = random.Random(3), make_calls(["count_all"])
+    table = input_table(("key",), [pa.int64()], calls, [None], [[rng.randrange(20_000) for _ in range(40_000)]])
+    states = state_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
+    with workshop.operator(6) as (pool, space):
+        spec = AggregateSpec("partial", table.schema, ("key",), calls, states, rows_expected=10**6)
+        operator = HashAggregate(spec, pool, space)
+        for part in table.to_batches(100):
+            for _ in operator.add_batch(part):
+                pass
+        assert operator.state is AggregateState.PASSING_THROUGH
         operator.close()
 
 

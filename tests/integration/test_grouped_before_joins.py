@@ -59,6 +59,34 @@ def test_groups_above_a_join(any_environment, tables, how, keys):
     assert "before the join, which gets fewer rows" in answer(any_environment, tables, query)
 
 
+@pytest.mark.parametrize("keys", ["id", "name, day", "day", "coalesce(day, 9), country"])
+@pytest.mark.parametrize("how", ["LEFT", "RIGHT"])
+def test_groups_of_the_side_that_an_outer_join_fills_with_nulls(any_environment, tables, how, keys):
+    """Customers come twice, and without a sale; ids and customers are null."""
+    sides = "customers LEFT JOIN sales" if how == "LEFT" else "sales RIGHT JOIN customers"
+    query = f"SELECT {keys}, {ROUNDED} FROM {sides} ON customer = id GROUP BY {keys}"
+    assert "before the join, which gets fewer rows" in answer(any_environment, tables, query)
+
+
+@pytest.mark.parametrize("empty", ["sales", "customers"])
+def test_groups_of_an_outer_join_with_an_empty_side(any_environment, tables, empty):
+    left = "customers" if empty == "sales" else "sales"
+    key = "name" if empty == "sales" else "day"
+    chosen = ("price", "tax", "exact") if empty == "sales" else ("id", "id", "id")
+    sums = "count(*), sum({0}), count({0}), avg({1}), max({2})".format(*chosen)
+    limited = f"(SELECT * FROM {empty} WHERE {'price' if empty == 'sales' else 'id'} > 1000)"
+    query = f"SELECT {key}, {sums} FROM {left} LEFT JOIN {limited} AS other ON customer = id GROUP BY {key}"
+    answer(any_environment, tables, query)
+
+
+def test_what_counts_rows_of_nulls_is_counted_above_an_outer_join(any_environment, tables):
+    counted = "count(coalesce(price, 0)), sum(CASE WHEN price IS NULL THEN 1 ELSE 0 END), sum(1), count(price + day)"
+    query = f"SELECT name, {counted} FROM customers LEFT JOIN sales ON customer = id GROUP BY name"
+    answer(any_environment, tables, query)
+    query = f"SELECT name, {ROUNDED} FROM customers LEFT JOIN sales ON customer = id AND day < 2 GROUP BY name"
+    answer(any_environment, tables, query)
+
+
 def test_a_condition_looks_at_rows_below(any_environment, tables):
     query = f"SELECT name, {ROUNDED} {FROM_ALL} GROUP BY name".format(how="LEFT", also="AND day + 1 <> length(name)")
     answer(any_environment, tables, query)

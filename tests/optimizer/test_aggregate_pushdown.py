@@ -76,16 +76,64 @@ def test_rows_are_grouped_by_what_the_join_and_the_groups_look_at(is_turned):
         (JoinType.INNER, False, True),
         (JoinType.LEFT, False, True),
         (JoinType.RIGHT, True, True),
-        # rows without a partner come out with nulls, which are no states
-        (JoinType.LEFT, True, False),
-        (JoinType.RIGHT, False, False),
+        (JoinType.LEFT, True, True),
+        (JoinType.RIGHT, False, True),
+        # rows of both sides come out with nulls
         (JoinType.FULL, False, False),
     ],
 )
-def test_the_side_whose_rows_all_come_out_is_grouped(how, is_turned, is_pushed):
+def test_one_side_of_an_inner_left_or_right_join_is_grouped(how, is_turned, is_pushed):
     builder = Builder()
     joined(builder, how=how, is_turned=is_turned)
     assert bool(partials(rewritten(builder, ("sum", "price")))) == is_pushed
+
+
+def test_counts_of_rows_without_a_partner_are_filled_in_above_the_join():
+    builder = Builder()
+    joined(builder, how=JoinType.LEFT, is_turned=True)
+    calls = (("sum", "price"), ("count", "price"), ("count_all", None), ("max", "day"))
+    plan = rewritten(builder, *calls, keys=("name",))
+    (join,) = (node for node in plan.nodes if isinstance(node.operator, Join))
+    (filled,) = (node for node in plan.nodes if isinstance(node.operator, Project) and node.inputs == (join.id,))
+    computed = {each.name: each.expression for each in filled.operator.expressions if each.name.startswith("__state")}
+
+    def number(function, name):
+        return call("coalesce", name, Cast(call(function, name), b"ipc:int64", "int64"))
+
+    assert computed == {
+        "__state0_0": ColumnRef("__state0_0"),
+        "__state1_0": number("is_not_null", "__state1_0"),
+        "__state2_0": number("is_null", "__state2_0"),
+        "__state3_0": ColumnRef("__state3_0"),
+    }
+    assert all(join.schema.column(name).nullable for name in computed)
+
+
+@pytest.mark.parametrize(
+    ("argument", "is_pushed"),
+    [
+        (call("add", "price", lit(0.5)), True),
+        (call("coalesce", "price", lit(0)), False),
+        (call("is_null", "price"), False),
+        (Case(((call("is_null", "price"), lit(1)),), lit(0)), False),
+        (lit(1), False),
+    ],
+)
+def test_what_has_a_value_of_a_row_of_nulls_is_no_argument_below_a_join_that_adds_such_rows(argument, is_pushed):
+    builder = Builder()
+    source = joined(builder, how=JoinType.LEFT, is_turned=True)
+    builder.project(source, (column("name", "string"), ColumnRef("name")), (column("made", "int32"), argument))
+    assert bool(partials(rewritten(builder, ("max", "made"), keys=("name",)))) == is_pushed
+
+
+@pytest.mark.parametrize(("count", "is_pushed"), [(1000, True), (10**6, False)])
+def test_rows_without_a_partner_come_out_of_a_join_with_few_groups_too(count, is_pushed):
+    builder = Builder()
+    sales = builder.source(SALES, rows=1e6, columns=FEW, path="sales.parquet")
+    known = {"id": ColumnStatistics(distinct_count=count)}
+    customers = builder.source(CUSTOMERS, rows=count, columns=known, path="customers.parquet")
+    builder.join(customers, sales, left_on="id", right_on="customer", how=JoinType.LEFT)
+    assert bool(partials(rewritten(builder, ("sum", "price"), keys=("name",)))) == is_pushed
 
 
 def test_what_is_computed_of_a_side_is_an_argument_below_and_of_both_a_key_above():

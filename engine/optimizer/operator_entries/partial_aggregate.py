@@ -74,10 +74,11 @@ class PartialAggregateEntry(RowWiseEntry[PartialAggregate]):
         """Add the first phase, with its arguments."""
         below = add_input(builder, candidate, operator)
         weight = builder.weight(candidate.estimates, 1)
+        rows = builder.node(below).estimates.rows / candidate.parallelism
         descriptor = OperatorDescriptor(
             candidate.node.id,
             builder.name_of(candidate.node),
-            HashAggregateOperator(first_phase(operator), operator.keys, operator.calls),
+            HashAggregateOperator(first_phase(operator), operator.keys, operator.calls, rows_expected=int(rows)),
             (builder.node(below).descriptor.output_schema,),
             candidate.node.schema,
             # where it cannot hold all groups, most rows pass it whatever memory it has

@@ -8,9 +8,16 @@ groups than rows, and where the join does not drop most rows anyway; both are es
 
 Different rows are groups too, and of the rows that a semi join asks only the different keys count.
 
-All arguments are of one side, whose rows the join does not lose and give out without a partner at once: that of an
-inner join, or the one that an outer join keeps. They are evaluated on rows that the join may drop, so they cannot
-raise, nor their sums (``safe_numbers``). First and last values depend on the order of rows, and stay.
+All arguments are of one side. They are evaluated on rows that the join may drop, so they cannot raise, nor their sums
+(``safe_numbers``). First and last values depend on the order of rows, and stay. The side is any one of an inner, a left
+or a right join:
+
+    customers left join sales, by name: count(price), count()
+        a customer with sales       states by customer (sales): 3, 3
+        one without                 null, null      ->  0, 1: what a row of nulls counts
+
+Of rows without a partner the states are null, which is what sums and the like of no value are; counts get their number
+above the join. So each argument must be null there: one of a column, or strictly computed of some.
 
 Source: Yan and Larson, "Eager aggregation and lazy aggregation" (1995).
 Held by: tests/optimizer/test_aggregate_pushdown.py
@@ -27,6 +34,8 @@ import msgspec
 from engine.graph.expression import (
     ORDER_DEPENDENT_AGGREGATES,
     AggregateCall,
+    Call,
+    Cast,
     ColumnRef,
     Expression,
     NamedExpression,
@@ -36,7 +45,7 @@ from engine.graph.plan import Aggregate, Join, PartialAggregate, PlanNode, Proje
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.said_operators import JoinType
 from engine.optimizer.estimates import estimate_below
-from engine.optimizer.expression_rewriting import column_projection, mapping_of, substitute
+from engine.optimizer.expression_rewriting import column_projection, mapping_of, strict_columns, substitute
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules.projection_pruning import used_columns
 from engine.optimizer.safe_numbers import is_safe_call
@@ -97,7 +106,7 @@ def _pushed(plan: LogicalPlan, node: PlanNode) -> PlanNode | None:
     above = above_join(plan, node)
     if above is None:
         return None
-    return next((added for side in _sides(above.join) if (added := _push(plan, above, side)) is not None), None)
+    return next((added for side in _sides(above) if (added := _push(plan, above, side)) is not None), None)
 
 
 def above_join(plan: LogicalPlan, node: PlanNode) -> Above | None:
@@ -125,15 +134,22 @@ def _in_terms_of(columns: Mapping[str, Expression], call: AggregateCall) -> Aggr
     return msgspec.structs.replace(call, argument=substitute(call.argument, columns))
 
 
-def _sides(node: PlanNode) -> tuple[int, ...]:
-    """Return the inputs of which every row comes out with each partner, or once where the join keeps it."""
-    join = node.operator
+def _sides(above: Above) -> tuple[int, ...]:
+    """Return the inputs that may be grouped: every row comes out with each partner, or their columns are all null."""
+    join = above.join.operator
     assert isinstance(join, Join)
-    if join.how is JoinType.INNER:
-        return (0, 1)
-    if join.how is JoinType.LEFT:
-        return (0,)
-    return (1,) if join.how is JoinType.RIGHT and not join.coalesce_keys else ()
+    if join.how not in (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT):
+        return ()
+    if join.how is JoinType.RIGHT and join.coalesce_keys:
+        return ()
+    sides = (1, 0) if join.how is JoinType.RIGHT else (0, 1)
+    is_null = all(call.argument is None or strict_columns(call.argument) for call in above.calls)
+    return sides if is_null or join.how is JoinType.INNER else sides[:1]
+
+
+def _is_filled(join: Join, side: int) -> bool:
+    """Whether the join fills the columns of an input with nulls where a row of the other one has no partner."""
+    return join.how is (JoinType.LEFT if side == 1 else JoinType.RIGHT)
 
 
 def _push(plan: LogicalPlan, above: Above, side: int) -> PlanNode | None:
@@ -159,7 +175,8 @@ def _push(plan: LogicalPlan, above: Above, side: int) -> PlanNode | None:
     ):
         return None
     states = _state_columns(above.aggregate)
-    if not pays(plan, above, source, keys, tuple(types.values()), states):
+    unmatched = estimate_below(plan, other, {}).rows if _is_filled(join, side) else 0.0
+    if not pays(plan, above, source, keys, tuple(types.values()), states, unmatched):
         return None
     return _build(plan, above, side, PlanSchema((*columns, *types.values())), PlanSchema((*columns, *states)))
 
@@ -202,8 +219,12 @@ def pays(
     keys: tuple[str, ...],
     arguments: tuple[ColumnInfo, ...],
     states: tuple[ColumnInfo, ...],
+    rows_min: float = 0.0,
 ) -> bool:
-    """Whether far fewer bytes are touched if rows of a join's side are grouped before it."""
+    """Whether far fewer bytes are touched if rows of a join's side are grouped before it.
+
+    rows_min: rows that the join returns at least.
+    """
     known: dict[int, Estimates] = {}
     joined, rows = estimate_below(plan, above.join, known), estimate_below(plan, source, known)
     counts = [rows.distinct(key) for key in keys]
@@ -217,7 +238,7 @@ def pays(
     of_arguments = sum(column.width_bytes for column in arguments)
     before = joined.rows * (out + of_groups + of_arguments + 2 * ROW_BYTES)
     grouped = rows.rows * (row_width(source.schema.select(keys), rows.columns) + of_arguments + ROW_BYTES)
-    after = grouped + share * joined.rows * (out + of_groups + of_states + 3 * ROW_BYTES)
+    after = grouped + max(share * joined.rows, rows_min) * (out + of_groups + of_states + 3 * ROW_BYTES)
     return after < WORTHWHILE * before
 
 
@@ -232,20 +253,43 @@ def _build(plan: LogicalPlan, above: Above, side: int, arguments: PlanSchema, st
     partial = PartialAggregate(keys, above.calls, arguments, why="before the join, which gets fewer rows")
     added = plan.insert(partial, (source.id,), states, source)
     inputs = tuple(added.id if index == side else old for index, old in enumerate(above.join.inputs))
-    sides = [plan.node(each).schema for each in inputs]
-    dropped = set(join.right_keys) if join.coalesce_keys else set()
-    right = tuple(column for column in sides[1].columns if column.name not in dropped)
-    below = plan.replace(above.join, inputs=inputs, schema=PlanSchema((*sides[0].columns, *right)))
-    if any(expression != ColumnRef(key) for key, expression in above.keys.items()):
+    below = plan.replace(above.join, inputs=inputs, schema=_joined_schema(plan, above.join, inputs, side))
+    filled = _filled_states(above, states) if _is_filled(join, side) else {}
+    if filled or any(expression != ColumnRef(key) for key, expression in above.keys.items()):
         expressions = tuple(NamedExpression(key, expression) for key, expression in above.keys.items())
-        columns = (*node.schema.select(above.keys).columns, *states.select(sorted(state_names)).columns)
-        project = Project((*expressions, *column_projection(sorted(state_names))))
-        below = plan.insert(project, (below.id,), PlanSchema(columns), below)
+        names = sorted(state_names)
+        columns = (*node.schema.select(above.keys).columns, *below.schema.select(names).columns)
+        made = tuple(NamedExpression(name, filled.get(name, ColumnRef(name))) for name in names)
+        below = plan.insert(Project((*expressions, *made)), (below.id,), PlanSchema(columns), below)
     merging = msgspec.structs.replace(node.operator, argument_schema=PlanSchema(()), of_states=True)
     merged = plan.replace(node, operator=merging, inputs=(below.id,))
     if isinstance(merging, PartialAggregate) and not _merges(plan, merged):
         plan.replace(merged, operator=Project(column_projection(merged.schema.names)))
     return added
+
+
+def _joined_schema(plan: LogicalPlan, node: PlanNode, inputs: tuple[int, ...], side: int) -> PlanSchema:
+    """Return the columns of a join with states on one side; those of a side that it fills may all be null."""
+    join = node.operator
+    assert isinstance(join, Join)
+    sides = [list(plan.node(each).schema.columns) for each in inputs]
+    if _is_filled(join, side):
+        sides[side] = [msgspec.structs.replace(column, nullable=True) for column in sides[side]]
+    dropped = set(join.right_keys) if join.coalesce_keys else set()
+    return PlanSchema((*sides[0], *(column for column in sides[1] if column.name not in dropped)))
+
+
+def _filled_states(above: Above, states: PlanSchema) -> dict[str, Expression]:
+    """Return the counts of a side that a join fills: of a row of nulls count() is 1, count of a column 0."""
+    found: dict[str, Expression] = {}
+    for index, call in enumerate(above.calls):
+        place = {"count_all": 0, "count": 0, "avg": 1}.get(call.function)
+        if place is not None:
+            state = states.column(f"__state{index}_{place}")
+            is_counted = Call("is_null" if call.argument is None else "is_not_null", (ColumnRef(state.name),))
+            number = Cast(is_counted, state.ipc, state.type_text)
+            found[state.name] = Call("coalesce", (ColumnRef(state.name), number))
+    return found
 
 
 def _merges(plan: LogicalPlan, states: PlanNode) -> bool:

@@ -41,7 +41,7 @@ from engine.graph.expression import (
 )
 from engine.graph.plan import Aggregate, Filter, Join, PlanNode, Project, Sort, Union
 from engine.graph.said_operators import JoinType
-from engine.optimizer.expression_rewriting import column_projection, mapping_of, truth_of_constants
+from engine.optimizer.expression_rewriting import column_projection, mapping_of, strict_columns, truth_of_constants
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules.projection_pruning import used_columns
 
@@ -49,8 +49,6 @@ from engine.optimizer.rules.projection_pruning import used_columns
 _DROPS_LEFT: Final = frozenset({JoinType.INNER, JoinType.RIGHT, JoinType.SEMI})
 _DROPS_RIGHT: Final = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
 _COMPARISONS: Final = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between"})
-#: functions that return null for a null argument
-_STRICT: Final = frozenset({"add", "subtract", "multiply", "divide", "negate"})
 _FILLS: Final = ("coalesce", "fill_null")
 #: join type without the rows that have nulls in the columns of the left, or of the right
 _WITHOUT_LEFT: Final = {JoinType.RIGHT: JoinType.INNER, JoinType.FULL: JoinType.LEFT}
@@ -88,26 +86,14 @@ def _not_null(part: Expression) -> list[str]:
     """Return columns for whose nulls a condition is not true."""
     if not isinstance(part, Call) or part.function not in _COMPARISONS:
         return []
-    found = [name for argument in part.arguments for name in _strict_columns(argument)]
+    found = [name for argument in part.arguments for name in strict_columns(argument)]
     for place, argument in enumerate(part.arguments):
         match argument:
             case Call(function=function, arguments=(filled, Literal() as constant)) if function in _FILLS:
                 others = [*part.arguments[:place], constant, *part.arguments[place + 1 :]]
                 if truth_of_constants(with_children(part, others)) is False:
-                    found += _strict_columns(filled)
+                    found += strict_columns(filled)
     return found
-
-
-def _strict_columns(expression: Expression) -> list[str]:
-    """Return columns for whose nulls an expression is null."""
-    match expression:
-        case ColumnRef(name=name):
-            return [name]
-        case Cast(operand=operand):
-            return _strict_columns(operand)
-        case Call(function=function, arguments=arguments) if function in _STRICT:
-            return [name for argument in arguments for name in _strict_columns(argument)]
-    return []
 
 
 def _keep_unmatched(plan: LogicalPlan, node: PlanNode) -> None:
@@ -159,7 +145,7 @@ def _follow(plan: LogicalPlan, start: int, column: str) -> None:
             case Filter() | Sort(limit=None) | Union():
                 waiting.extend((source, name) for source in node.inputs)
             case Project(expressions=expressions):
-                behind = _strict_columns(mapping_of(expressions)[name])
+                behind = strict_columns(mapping_of(expressions)[name])
                 waiting.extend((node.inputs[0], column) for column in behind)
             case Aggregate(keys=keys) if name in keys:
                 waiting.append((node.inputs[0], name))

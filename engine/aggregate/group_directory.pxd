@@ -44,13 +44,13 @@ cdef bint directory_take(GroupDirectory* directory, PagePool pool, int64_t slot_
 cdef void directory_give(GroupDirectory* directory, PagePool pool) noexcept nogil
 # Exchange it for an empty one of so many slots, or of as many as it had; False: there is none any more.
 cdef bint directory_exchange(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil
-# Whether a directory of twice the slots fits in place of this one, in half of the pool, and leaves a page free.
-cdef bint directory_can_double(const GroupDirectory* directory, PagePool pool) noexcept nogil
+# Whether a directory of so many times the slots fits in place of this one, in half of the pool, and leaves a page free.
+cdef bint directory_can_grow(const GroupDirectory* directory, PagePool pool, int64_t times) noexcept nogil
 # Enter a group that is not in it. Caller guarantees an empty slot.
 cdef void directory_insert(GroupDirectory* directory, const uint8_t* group, uint64_t hash) noexcept nogil
 # Enter all groups of the stores into an empty directory.
 cdef void directory_fill(GroupDirectory* directory, const GroupStore* stores, int32_t store_count) noexcept nogil
-# Double it when so many new groups may not find room, it is half of the way there, and it fits.
+# Enlarge it when so many new groups may not find room, it is half of the way there, and it fits.
 cdef void directory_grow(GroupDirectory* directory, PagePool pool, const GroupStore* stores, int32_t store_count,
                          int64_t group_count, int64_t new_groups) noexcept nogil
 # Exchange an empty directory for a smaller one when that is enough for so many groups: it then stays in the caches.

@@ -5,8 +5,8 @@
                    ──► directory_insert ... directory_fill ... directory_shrink ... directory_give
 
 The tag (16 bits that do not take part in choosing a partition) answers most comparisons without touching the group.
-Growing means giving the directory back, taking one of twice the slots and entering all groups again: no moment needs
-both.
+Growing means giving the directory back, taking one of twice the slots, or four times while it is small, and entering
+all groups again: no moment needs both.
 
 Source: tags as the "salt" in the tables of DuckDB and Umbra; multiplicative hashing, Knuth 6.4.
 
@@ -22,6 +22,8 @@ from engine.records.byte_kernels cimport prefetch
 
 cdef enum:
     FILL_GROUPS = 32            # groups entered together
+    SMALL_BYTES = 512 << 10     # up to here a directory becomes four times as large, and its groups are entered less often
+    SMALL_TIMES = 4
 
 
 cdef bint directory_take(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil:
@@ -54,9 +56,9 @@ cdef void directory_give(GroupDirectory* directory, PagePool pool) noexcept nogi
     directory.slots = NULL
 
 
-cdef bint directory_can_double(const GroupDirectory* directory, PagePool pool) noexcept nogil:
+cdef bint directory_can_grow(const GroupDirectory* directory, PagePool pool, int64_t times) noexcept nogil:
     cdef int64_t held = (directory.size + pool.page_size - 1) // pool.page_size
-    cdef int64_t wanted = (2 * directory.size + pool.page_size - 1) // pool.page_size
+    cdef int64_t wanted = (times * directory.size + pool.page_size - 1) // pool.page_size
     return wanted <= pool.page_limit // 2 and wanted < pool.pages_free() + held
 
 
@@ -99,9 +101,13 @@ cdef void directory_grow(GroupDirectory* directory, PagePool pool, const GroupSt
                          int64_t group_count, int64_t new_groups) noexcept nogil:
     cdef int64_t slot_count = directory.slot_count
     cdef int64_t limit = directory_limit(directory)
-    if limit - group_count < new_groups and group_count > limit // 2 and directory_can_double(directory, pool):
-        if directory_exchange(directory, pool, 2 * slot_count):
-            directory_fill(directory, stores, store_count)
+    cdef int64_t times = SMALL_TIMES if directory.size <= SMALL_BYTES else 2
+    if limit - group_count >= new_groups or group_count <= limit // 2:
+        return
+    if not directory_can_grow(directory, pool, times):
+        times = 2
+    if directory_can_grow(directory, pool, times) and directory_exchange(directory, pool, times * slot_count):
+        directory_fill(directory, stores, store_count)
 
 
 cdef bint directory_shrink(GroupDirectory* directory, PagePool pool, int64_t groups) noexcept nogil:

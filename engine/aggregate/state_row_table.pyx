@@ -35,7 +35,7 @@ from libc.string cimport memcpy, memmove, memset
 
 from engine.accumulators.state_combiner cimport StateCombiner
 from engine.aggregate.group_directory cimport (
-    directory_can_double,
+    directory_can_grow,
     directory_exchange,
     directory_give,
     directory_group,
@@ -414,7 +414,7 @@ cdef class StateRowTable:
         """Double the directory where so many new groups may not find room, it is half full, and it fits."""
         cdef int64_t room = slot_limit(self._directory.slot_count) - self.group_count
         if self._directory.slots != NULL and room < min(new_groups, self.group_count) and (
-                directory_can_double(&self._directory, self._pool)):
+                directory_can_grow(&self._directory, self._pool, 2)):
             self._resize(2 * self._directory.slot_count)
 
     cdef void _make_room(self, int64_t groups) noexcept nogil:

@@ -13,6 +13,7 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashAggregateOperator
 from engine.operators.helper_threads import HelperThreads
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.records.opened_batch import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 class Aggregate(ChainedOperator):
     """Hash aggregation in one of its phases."""
+
+    takes_opened = True
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Take the operator's memory."""
@@ -66,15 +69,18 @@ class Aggregate(ChainedOperator):
         if self._by_run and self._run != self.context.run:
             self._run = self.context.run
             for result in self._open_aggregate.end_run():
-                self.output.process(result)
+                self._pass_on(result)
         for result in self._open_aggregate.add_batch(batch):
-            self.output.process(result)
+            self._pass_on(result)
 
     def finish(self) -> None:
         """Emit the groups."""
         for result in self._open_aggregate.finish():
             self.context.check_cancelled()
-            self.output.process(result)
+            self._pass_on(result)
+
+    def _pass_on(self, result: pa.RecordBatch) -> None:
+        self.output.process(opened(result) if self.output.takes_opened else result)
 
     def close(self) -> None:
         """Give pages and files back."""

@@ -85,14 +85,15 @@ class PreAggregation:
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take rows; the iterator does the work, and must be read to its end. Raises: DataError: a sum overflows."""
+        first = 0
         if self.state is AggregateState.GROUPING:
-            batch = yield from self._group(batch)
+            first = yield from self._group(batch)
         if self.state is AggregateState.PASSING_THROUGH:
             if self._table.group_count > 0:  # once: to empty a large table takes as long as to pass a batch
                 yield from self._give_out()
-            if batch.num_rows > 0:
-                self.group_count += batch.num_rows
-                yield self._as_states(plain_batch(batch))
+            if first < batch.num_rows:
+                self.group_count += batch.num_rows - first
+                yield self._as_states(plain_batch(batch.slice(first)))
 
     def _as_states(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return each row as a group of its own."""
@@ -101,8 +102,8 @@ class PreAggregation:
             return pa.RecordBatch.from_arrays(columns, schema=self._spec.output_schema)
         return ungrouped_states(batch, self._layout, self._spec.output_schema)
 
-    def _group(self, batch: pa.RecordBatch) -> Generator[pa.RecordBatch, None, pa.RecordBatch]:
-        """Put rows into the table, which is given out when it is full; return those that are to be passed through."""
+    def _group(self, batch: pa.RecordBatch) -> Generator[pa.RecordBatch, None, int]:
+        """Put rows into the table, which is given out when it is full; return the first to be passed through."""
         opened = self._table.open(self._layout.key_columns, batch, self._binding)
         insert, is_whole = TableInsert(self._table, opened), False
         while not is_whole and self.state is AggregateState.GROUPING:
@@ -111,7 +112,7 @@ class PreAggregation:
                 yield from self._give_out()
             self._check_reduction(self._rows_in + insert.position)
         self._rows_in += insert.position
-        return batch.slice(insert.position)
+        return insert.position
 
     def _check_reduction(self, rows: int) -> None:
         """Stop grouping where, since the last look, it has not made rows fewer. Without keys it always does."""

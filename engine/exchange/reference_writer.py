@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from engine.exchange.elements import LARGE_BYTES
 from engine.exchange.pipelined_partition import PipelinedPartition
 from engine.records.arrow_batch import batch_bytes
+from engine.records.opened_batch import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,7 @@ class BatchBroadcastWriter:
         self.partition.check_producing()
         if batch.num_rows == 0:
             return
+        batch = shown(batch)  # others may do with it what they like
         size = max(batch_bytes(batch), 1)
         self.is_waiting = True
         try:

@@ -38,6 +38,7 @@ from engine.expressions.text import expression_text, quotient_of
 from engine.graph.expression import Call, Case, Cast, Expression, NamedExpression, children_of, columns_of
 from engine.memory.kept_results import KeptResults
 from engine.records.narrow_decimals import is_narrow, is_wide_decimal, narrow_type, wide_batch
+from engine.records.opened_batch import shown
 from engine.records.python_values import shown_value
 from engine.records.row_mask import Mask
 from engine.records.side_by_side import chosen_columns
@@ -110,6 +111,7 @@ class CompiledExpression:
 
     def by_arrow(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values as Arrow's functions compute them; DataError when one cannot be computed."""
+        batch = shown(batch)
         try:
             return as_array(self._operand.evaluate(batch), batch.num_rows)
         except UNFIT as error:
@@ -318,6 +320,7 @@ class _CompiledProjection:
 
     def __call__(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
         """Return the columns of the result; ``narrow``: places of what steps compute that may be narrow decimals."""
+        batch = shown(batch)
         if not self._shared.is_needed:
             return self._computed(batch, narrow)
         with self._shared.values_of(batch):

@@ -28,6 +28,7 @@ from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array
 from engine.expressions.vector_program import VectorProgram
 from engine.records.narrow_decimals import is_wide_decimal
+from engine.records.opened_batch import shown
 from engine.records.row_mask import Mask
 
 #: steps that may fail for a value; they get a guard
@@ -310,6 +311,7 @@ class BatchProgram:
             return batch, [places[place] for place in own]
         if places is not None:
             batch = batch.select(places)
+        batch = shown(batch)
         columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
         return pa.RecordBatch.from_arrays(columns, names=self._names), None
 

@@ -252,12 +252,12 @@ cdef class VectorProgram:
         cdef Workspace workspace = take_workspace(self._number, self._kinds, self._constants)
         cdef int32_t status = RUN_NOT_NARROW
         while status == RUN_NOT_NARROW:
-            made = self._run_once(opened, workspace, narrow, &status, source, targets, passed, schema_of)
+            made = self._run_once(opened, workspace, narrow, &status, passing, source, targets, passed, schema_of)
         keep_workspace(self._number, workspace)
         return made
 
-    cdef object _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status, OpenedBatch source,
-                          list targets, list passed, schema_of):
+    cdef object _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status, passing,
+                          OpenedBatch source, list targets, list passed, schema_of):
         cdef int64_t count = opened.row_count
         cdef int32_t index
         cdef BatchBuilder builder
@@ -281,7 +281,7 @@ cdef class VectorProgram:
                                    columns[index].values)
             for target, place in passed:
                 builder.set_child(target, source, place, 0)
-            return builder.build()
+            return builder.build_like(passing)
         finally:
             free(columns)
 

@@ -94,6 +94,14 @@ class CompactReader(Protocol):
         ...
 
 
+class OpeningReader(Protocol):
+    """One that makes batches that Arrow does not know."""
+
+    def keep_opened(self) -> None:
+        """Let batches come opened (``Output.takes_opened``); to be called before the first row is read."""
+        ...
+
+
 class RunsReader(Protocol):
     """One that tells the rows of its splits apart."""
 
@@ -143,6 +151,11 @@ def reads_states(reader: SourceReader) -> TypeGuard[StateReader]:
 def is_compact(reader: SourceReader) -> TypeGuard[CompactReader]:
     """Whether a reader finds texts as codes and decimals in 64 bits."""
     return _has(type(reader), "keep_compact")
+
+
+def is_opening(reader: SourceReader) -> TypeGuard[OpeningReader]:
+    """Whether a reader makes opened batches."""
+    return _has(type(reader), "keep_opened")
 
 
 def is_in_runs(reader: SourceReader) -> TypeGuard[RunsReader]:

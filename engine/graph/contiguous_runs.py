@@ -19,15 +19,14 @@ from itertools import accumulate
 
 def contiguous_runs(sizes: Sequence[int], count: int) -> tuple[tuple[int, int], ...]:
     """Return ``count`` (>= 1) runs [begin, end) of ``sizes`` (each >= 0); the last are empty when sizes are few."""
-    limit = _smallest_largest_share(sizes, count)
+    limit, last = _smallest_largest_share(sizes, count), len(sizes)
+    sums = [0, *accumulate(sizes)]
     runs = []
     begin = 0
-    for run_index in range(count):
-        left_runs = count - run_index - 1
-        end, share = begin, 0
-        while end < len(sizes) and (end == begin or (share + sizes[end] <= limit and len(sizes) - end > left_runs)):
-            share += sizes[end]
-            end += 1
+    for left_runs in reversed(range(count)):
+        # as far as the limit reaches, if each run behind it gets one; one at least
+        reached = min(bisect_right(sums, sums[begin] + limit, begin) - 1, last - left_runs)
+        end = max(reached, min(begin + 1, last))
         runs.append((begin, end))
         begin = end
     return tuple(runs)

@@ -17,5 +17,5 @@ from engine.graph.source_spec import SourceSplit
 
 def assign_splits(splits: Sequence[SourceSplit], parallelism: int) -> tuple[tuple[SourceSplit, ...], ...]:
     """Return one run of splits for each of ``parallelism`` subtasks (>= 1); some are empty when splits are few."""
-    sizes = [max(1, split.size_bytes) for split in splits]
+    sizes = [split.size_bytes or 1 for split in splits]
     return tuple(tuple(splits[begin:end]) for begin, end in contiguous_runs(sizes, parallelism))

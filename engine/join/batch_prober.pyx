@@ -31,7 +31,6 @@ from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport raise_failed_comparison
 
-from engine.records.arrow_functions import pc
 
 
 @cython.final
@@ -199,5 +198,5 @@ cdef class BatchProber:
         cdef ArrowBatch waiting = batch
         if self._matches.spilled_count < batch.row_count:
             indices = index_array(self._matches.spilled, self._matches.spilled_count)
-            waiting = ArrowBatch.open(pc.take(batch.batch, indices))
+            waiting = ArrowBatch.open(batch.batch.take(indices))
         return self.level.add_probe_batch(waiting, self._matches.spilled_hashes)

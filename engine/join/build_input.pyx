@@ -28,7 +28,6 @@ from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_check cimport check_rows
 
 from engine.errors import CorruptBlockError
-from engine.records.arrow_functions import pc
 
 cdef enum:
     DICTIONARY_ROWS_MIN = 1 << 16
@@ -88,7 +87,7 @@ cdef class BuildInput:
                     if not self.null_flags[index]:
                         self._indices[kept] = start + index
                         kept += 1
-            batch = ArrowBatch.open(pc.take(batch.batch, index_array(self._indices, kept)))
+            batch = ArrowBatch.open(batch.batch.take(index_array(self._indices, kept)))
             start, count, null_count = 0, kept, 0
         if self._dictionary is not None:
             with nogil:

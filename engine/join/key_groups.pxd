@@ -1,7 +1,7 @@
 # KeyGroups: where two sorted batches have equal keys, and the pairs of rows that follow from it.
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t
 
 from engine.join.sorted_batch cimport KeyOrder, SortedBatch
 
@@ -46,6 +46,5 @@ cdef class KeyGroups:
     cdef void rewind(self) noexcept nogil
     # Fill in the next pairs; returns their count, 0 at the end.
     cdef int64_t next_pairs(self, SortedBatch left, SortedBatch right) noexcept nogil
-    # Keep the pairs whose bit is set (and valid, where there is validity), and mark their rows as matched.
-    cdef void keep_pairs(self, SortedBatch left, SortedBatch right, const uint8_t* bits, const uint8_t* validity,
-                         int64_t offset) noexcept nogil
+    # Keep the pairs whose bit of a mask is set, and mark their rows as matched.
+    cdef void keep_pairs(self, SortedBatch left, SortedBatch right, const uint64_t* words) noexcept nogil

@@ -17,7 +17,7 @@ Held by: tests/join/test_sort_merge_join.py
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -123,15 +123,11 @@ cdef class KeyGroups:
         self.pair_count = count
         return count
 
-    cdef void keep_pairs(self, SortedBatch left, SortedBatch right, const uint8_t* bits, const uint8_t* validity,
-                         int64_t offset) noexcept nogil:
+    cdef void keep_pairs(self, SortedBatch left, SortedBatch right, const uint64_t* words) noexcept nogil:
         cdef int64_t kept = 0
-        cdef int64_t index, bit
+        cdef int64_t index
         for index in range(self.pair_count):
-            bit = offset + index
-            if not (bits[bit >> 3] >> (bit & 7)) & 1:
-                continue
-            if validity != NULL and not (validity[bit >> 3] >> (bit & 7)) & 1:
+            if not (words[index >> 6] >> (index & 63)) & 1:
                 continue
             left.states[self.left_rows[index]] = ROW_MATCHED
             right.states[self.right_rows[index]] = ROW_MATCHED

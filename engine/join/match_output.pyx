@@ -191,7 +191,7 @@ cdef class MatchOutput:
         builder = BatchBuilder.begin(self.schema, count)
         self._set_probe(builder, batch, pairs)
         if self._build_column_count == 0:
-            return builder.build()
+            return builder.build_like(batch.batch)
         if self._numbered is not None and pairs.null_count == 0:
             self._set_numbered(builder, self._numbers_of(pairs.build, count), count)
         elif self._numbered is not None or pairs.null_count == count:
@@ -199,7 +199,7 @@ cdef class MatchOutput:
         else:
             decode_into(&self._build.codec._shape, self._build_schema, pairs.build, count, self._build_columns,
                         self._build_column_count, builder, self._places)
-        return builder.build()
+        return builder.build_like(batch.batch)
 
     # The probe columns: by reference where the pairs are a run, else taken.
     cdef int _set_probe(self, BatchBuilder builder, ArrowBatch batch, const PairRun* pairs) except -1:
@@ -267,7 +267,7 @@ cdef class MatchOutput:
         builder = BatchBuilder.begin(self.schema, count)
         self._set_probe(builder, batch, &whole)
         self._set_numbered(builder, numbers, count)
-        return builder.build()
+        return builder.build_like(batch.batch)
 
     cdef object unmatched_build(self, uint8_t** rows, int64_t count):
         cdef list nulls = [pa.nulls(count, self._probe.schema.field(column).type) for column in self._probe_columns]

@@ -3,7 +3,7 @@
     PairCondition(columns, schema, predicate)
         columns      ((side, column index there), ...)          side 0 is the join's left input, 1 its right
         schema       of exactly these columns, in this order: what the predicate is given
-        predicate    batch of pairs ─► BooleanArray; null counts as not true
+        predicate    batch of pairs ─► Mask, or BooleanArray; null counts as not true
 
     join ... on l.key = r.key and l.begin <= r.time        the part behind the keys
 
@@ -20,6 +20,8 @@ from collections.abc import Callable
 import msgspec
 import pyarrow as pa
 
+from engine.records.row_mask import Mask
+
 
 class PairCondition(msgspec.Struct, frozen=True):
     """The residual condition of a join."""
@@ -29,4 +31,4 @@ class PairCondition(msgspec.Struct, frozen=True):
     #: schema of those columns
     schema: pa.Schema
     #: null is not true
-    predicate: Callable[[pa.RecordBatch], pa.BooleanArray]
+    predicate: Callable[[pa.RecordBatch], pa.BooleanArray | Mask]

@@ -10,7 +10,7 @@ Held by: tests/join/test_join_condition.py
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.probe_matches cimport OUTPUT_ROWS, ProbeMatches
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.row_mask cimport Mask, mask_from
 
 from engine.errors import SchemaError
 
@@ -54,21 +55,12 @@ cdef class PairFilter:
     cdef int _ask(self, object pairs, int64_t begin, int64_t count) except -1:
         """Set the flags of count pairs from begin on."""
         cdef object answer = self._predicate(pairs)
-        cdef uint8_t* flags = self._flags + begin
-        cdef int64_t bit, index
-        cdef const uint8_t* values
-        cdef const uint8_t* validity = NULL
-        if not isinstance(answer, pa.BooleanArray) or len(answer) != count:
+        cdef Mask mask
+        cdef int64_t index
+        if not isinstance(answer, (Mask, pa.BooleanArray)) or len(answer) != count:
             raise SchemaError(f"a join's condition gave {type(answer).__name__} for {count} pairs, not their booleans")
-        validity_buffer, value_buffer = answer.buffers()
-        values = <const uint8_t*><uintptr_t>value_buffer.address
-        if validity_buffer is not None:
-            validity = <const uint8_t*><uintptr_t>validity_buffer.address
-        bit = answer.offset
+        mask = mask_from(answer)
         with nogil:
             for index in range(count):
-                flags[index] = (values[bit >> 3] >> (bit & 7)) & 1
-                if validity != NULL:
-                    flags[index] &= (validity[bit >> 3] >> (bit & 7)) & 1
-                bit += 1
+                self._flags[begin + index] = (mask.words[index >> 6] >> (index & 63)) & 1
         return 0

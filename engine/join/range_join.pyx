@@ -23,7 +23,7 @@ Source: block-wise band joins (DeWitt, Naughton, Schneider, "An evaluation of no
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 
 from engine.iomanager.spill_writer cimport SpillWriter
@@ -45,6 +45,7 @@ from engine.records.comparator cimport KeyEquality
 from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_batch cimport RowBatch, new_row_batch
 from engine.records.row_codec cimport row_size
+from engine.records.row_mask cimport Mask, mask_from
 
 import pyarrow as pa
 
@@ -394,18 +395,11 @@ cdef class RangeJoin:
 
     cdef int _confirm(self, SortedBatch intervals) except -1:
         """Leave only the pairs that meet the condition."""
-        cdef const uint8_t* bits
-        cdef const uint8_t* validity = NULL
-        cdef int64_t offset
+        cdef Mask mask
         asked = pa.RecordBatch.from_arrays(self._taken(intervals, self._asked), schema=self._condition.schema)
-        flags = self._condition.predicate(asked)
-        buffers = flags.buffers()
-        if buffers[0] is not None:
-            validity = <const uint8_t*> <uintptr_t> buffers[0].address
-        bits = <const uint8_t*> <uintptr_t> buffers[1].address
-        offset = flags.offset
+        mask = mask_from(self._condition.predicate(asked))
         with nogil:
-            self._pairs.keep_pairs(self._block, intervals, bits, validity, offset)
+            self._pairs.keep_pairs(self._block, intervals, mask.words)
         return 0
 
     # ------------------------------------------------------------------------------------------------------- output

@@ -32,7 +32,7 @@ in a BlockResettableIterator that spills; reading the other side in blocks is ou
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
 from engine.iomanager.spill_writer cimport SpillWriter
@@ -59,6 +59,7 @@ from engine.join.sorted_batch cimport (
 from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_batch cimport RowBatch, new_row_batch
 from engine.records.row_codec cimport row_size
+from engine.records.row_mask cimport Mask, mask_from
 
 import pyarrow as pa
 
@@ -213,22 +214,15 @@ cdef class SortMergeJoin:
 
     cdef int _confirm(self, SortedBatch left, SortedBatch right) except -1:
         """Leave only the pairs that meet the condition."""
-        cdef const uint8_t* bits
-        cdef const uint8_t* validity = NULL
-        cdef int64_t offset
+        cdef Mask mask
         arrays = self._taken(left, right, self._asked)
         if arrays:
             pairs = pa.RecordBatch.from_arrays(arrays, schema=self._condition.schema)
         else:
             pairs = pa.RecordBatch.from_struct_array(pa.array([{}] * self._groups.pair_count, pa.struct([])))
-        flags = self._condition.predicate(pairs)
-        buffers = flags.buffers()
-        if buffers[0] is not None:
-            validity = <const uint8_t*> <uintptr_t> buffers[0].address
-        bits = <const uint8_t*> <uintptr_t> buffers[1].address
-        offset = flags.offset
+        mask = mask_from(self._condition.predicate(pairs))
         with nogil:
-            self._groups.keep_pairs(left, right, bits, validity, offset)
+            self._groups.keep_pairs(left, right, mask.words)
         return 0
 
     cdef list _taken(self, SortedBatch left, SortedBatch right, PairColumns columns):

@@ -1,7 +1,7 @@
 # SpanPairs: the points of some intervals, and the pairs that follow from them.
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t
 
 from engine.join.point_block cimport PointBlock
 from engine.join.sorted_batch cimport SortedBatch
@@ -32,8 +32,7 @@ cdef class SpanPairs:
     cdef void rewind(self) noexcept nogil
     # Fill in the next pairs; returns their count, 0 at the end.
     cdef int64_t next_pairs(self, PointBlock block, SortedBatch batch) noexcept nogil
-    # Keep the pairs whose bit is set (and valid, where there is validity), and mark their rows as matched.
-    cdef void keep_pairs(self, PointBlock block, SortedBatch batch, const uint8_t* bits, const uint8_t* validity,
-                         int64_t bit) noexcept nogil
+    # Keep the pairs whose bit of a mask is set, and mark their rows as matched.
+    cdef void keep_pairs(self, PointBlock block, SortedBatch batch, const uint64_t* words) noexcept nogil
     # Whether an interval in a state goes on behind the block.
     cdef bint goes_on(self, SortedBatch batch, int state) noexcept nogil

@@ -13,7 +13,7 @@ Held by: tests/join/test_range_join.py
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from engine.join.key_groups cimport PAIRS_BYTES, PAIRS_MAX
@@ -77,18 +77,16 @@ cdef class SpanPairs:
                 self._point = self.spans[self._interval - self.begin].begin
         return self.count
 
-    cdef void keep_pairs(self, PointBlock block, SortedBatch batch, const uint8_t* bits, const uint8_t* validity,
-                         int64_t bit) noexcept nogil:
+    cdef void keep_pairs(self, PointBlock block, SortedBatch batch, const uint64_t* words) noexcept nogil:
         cdef int64_t kept = 0
         cdef int64_t index
         for index in range(self.count):
-            if (bits[bit >> 3] >> (bit & 7)) & 1 and (validity == NULL or (validity[bit >> 3] >> (bit & 7)) & 1):
+            if (words[index >> 6] >> (index & 63)) & 1:
                 batch.states[self.intervals[index]] = ROW_MATCHED
                 block.states[self.points[index]] = ROW_MATCHED
                 self.intervals[kept] = self.intervals[index]
                 self.points[kept] = self.points[index]
                 kept += 1
-            bit += 1
         self.count = kept
 
     cdef bint goes_on(self, SortedBatch batch, int state) noexcept nogil:

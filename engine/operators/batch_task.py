@@ -78,6 +78,7 @@ class TaskOutput:
 
     #: True if its writers encode rows of batches, or pass them on as they are
     takes_pages = False
+    takes_opened = True
     router = None
     compact_columns: frozenset[str] = frozenset()
 
@@ -322,7 +323,8 @@ class BatchTask:
             output = self._meters.before(operator)
         if self._descriptor.feed:
             filters = [task_input for index, task_input in self._inputs.items() if index >= JOIN_INPUTS]
-            self._feed = ChainedSource(self._descriptor.feed, filters=filters)
+            # a join makes of opened batches such, and its table keeps none of them
+            self._feed = ChainedSource(self._descriptor.feed, filters=filters, takes_opened=output.takes_opened)
             self._feed.open(self._context)
         if self._descriptor.build_feed:
             self._build_feed = ChainedSource(self._descriptor.build_feed, is_whole=True)

@@ -40,7 +40,8 @@ class _Made:
     compact_columns: frozenset[str] = frozenset()
     is_satisfied = False
 
-    def __init__(self) -> None:
+    def __init__(self, takes_opened: bool) -> None:
+        self.takes_opened = takes_opened
         self.batches: list[pa.RecordBatch] = []
 
     def ahead(self) -> None:
@@ -52,7 +53,7 @@ class _Made:
 
 
 class ChainedSource:
-    """A source and row-wise operators behind it; arguments are those of ``SourceDriver``."""
+    """A source and row-wise operators behind it; arguments are those of ``SourceDriver`` and of ``Output``."""
 
     #: False: a consumer with enough rows need not read the rest
     is_drained = False
@@ -60,12 +61,17 @@ class ChainedSource:
     is_broadcast = False
 
     def __init__(
-        self, feed: Sequence[OperatorDescriptor], *, is_whole: bool = False, filters: Sequence[TaskInput] = ()
+        self,
+        feed: Sequence[OperatorDescriptor],
+        *,
+        is_whole: bool = False,
+        filters: Sequence[TaskInput] = (),
+        takes_opened: bool = False,
     ) -> None:
         self._source = SourceDriver(feed[0], is_whole=is_whole, filters=filters)
         self._operators = [make_operator(step) for step in feed[1:]]
         self.meters = ChainMeters(feed, is_led=True)
-        self._made = _Made()
+        self._made = _Made(takes_opened)
         self._counted = self.meters.before(self._made)
 
     @property

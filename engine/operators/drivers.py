@@ -19,6 +19,7 @@ from engine.exchange.elements import OversizedRow, RowPage
 from engine.formats.registry import open_source
 from engine.formats.source_reader import (
     CompactReader,
+    OpeningReader,
     RunsReader,
     SourceReader,
     is_compact,
@@ -26,6 +27,7 @@ from engine.formats.source_reader import (
     is_in_runs,
     is_joining,
     is_noting,
+    is_opening,
     is_sharing,
     reads_states,
 )
@@ -37,6 +39,7 @@ from engine.operators.scan_threads import ApartReader, ScanThreads
 from engine.operators.source_pacing import paced, share_of
 from engine.operators.stored_filters import read_stored_filters
 from engine.records.adaptive_key_filter import mask_of
+from engine.records.opened_batch import opened
 from engine.records.top_keys import TopTest
 
 if TYPE_CHECKING:
@@ -146,6 +149,9 @@ class SourceDriver:
         if output.compact_columns and is_compact(self._reader):
             for reader in cast("list[CompactReader]", self._readers):
                 reader.keep_compact(output.compact_columns)
+        if output.takes_opened and is_opening(self._reader):
+            for opening in cast("list[OpeningReader]", self._readers):
+                opening.keep_opened()
         self._reader_filters = is_filtering(self._reader)
         if threads > 1:
             readers = cast("list[ApartReader]", self._readers)
@@ -203,6 +209,7 @@ class SourceDriver:
     def steps(self) -> Iterator[None]:
         """Read as ``run`` does, one step after each batch."""
         self._await_filters()
+        takes_opened = self._output.takes_opened
         for batch in self._batches():
             self._context.check_cancelled()
             self._context.arrow_peak.look()
@@ -210,7 +217,7 @@ class SourceDriver:
             if self._run_reader is not None:
                 self._context.run = self._run_reader.run
             if left.num_rows:
-                self._output.process(left)
+                self._output.process(opened(left) if takes_opened else left)
             del left  # a wide one is not kept while the next is read
             yield
             if self._output.is_satisfied:
@@ -296,11 +303,11 @@ class InputDriver:
         if output.takes_pages:
             self._push_rows(cast("RowsOutput", output))
             return
-        self._router = output.router
+        self._router, takes_opened = output.router, output.takes_opened
         for batch in self._input.batches(self._router):
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not output.is_satisfied:
-                output.process(batch)
+                output.process(opened(batch) if takes_opened else batch)
 
     def _push_rows(self, output: RowsOutput) -> None:
         for element in self._input.elements():

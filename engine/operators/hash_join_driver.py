@@ -42,6 +42,7 @@ from engine.operators.runtime_filters import KEY_BYTES_MAX, KEYS_MAX, RuntimeFil
 from engine.operators.task_inputs import TaskInput, is_remote
 from engine.records.arrow_batch import batch_bytes
 from engine.records.bounded_batches import SmallBatches
+from engine.records.opened_batch import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -160,11 +161,11 @@ class HashJoinDriver:
     def _probe_with(self, join: HashJoin) -> None:
         self._router = router = SpillRouter(join) if join.partitions_spilled else None
         # Of a batch a join may leave a few rows. The first ones are passed on at once, for consumers of few rows.
-        small = SmallBatches(rows_min=1)
+        small, takes_opened = SmallBatches(rows_min=1), self._output.takes_opened
         for batch in self._probe_batches(router):
             # A satisfied limit does not stop an input whose producers run on: it is drained.
             if not self._output.is_satisfied:
-                for result in join.probe(batch):
+                for result in join.probe(opened(batch) if takes_opened else batch):
                     self._emit(small.add(result))
             elif not self._probe.is_drained:
                 break

@@ -35,6 +35,11 @@ cdef class Meter:
         return self._inner.router
 
     @property
+    def takes_opened(self):
+        """Whether batches may come opened."""
+        return self._inner.takes_opened
+
+    @property
     def compact_columns(self):
         """Columns that may come as codes, or as narrow decimals."""
         return self._inner.compact_columns

@@ -61,6 +61,11 @@ class Output(Protocol):
         ...
 
     @property
+    def takes_opened(self) -> bool:
+        """Whether batches may come opened (``records.opened_batch``): none is passed to a function of Arrow's."""
+        ...
+
+    @property
     def compact_columns(self) -> frozenset[str]:
         """Columns that may come smaller than plain.
 
@@ -279,6 +284,8 @@ class ChainedOperator:
     rows_out = 0
     #: True for a RowsOutput
     takes_pages = False
+    #: True where batches may be opened ones; set once it is open
+    takes_opened = False
     #: ``PartitionRouter`` that takes rows of pages before they become batches
     router: PartitionRouter | None = None
     #: columns that may be compact; set once it is open

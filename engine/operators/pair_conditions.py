@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.graph.expression import Expression
+    from engine.records.row_mask import Mask
 
 
 def pair_condition(
@@ -39,8 +40,8 @@ def pair_condition(
     schema = plain_schema(pa.schema([(left, right)[side].field(index) for side, index in columns]))
     compiled = compile_predicate(expression, schema)
 
-    def predicate(pairs: pa.RecordBatch) -> pa.BooleanArray:
+    def predicate(pairs: pa.RecordBatch) -> Mask:
         check()
-        return compiled(pairs)
+        return compiled.mask(pairs)
 
     return PairCondition(columns, schema, predicate)

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 class Identity(ChainedOperator):
     """Passes batches on."""
 
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Take what the output takes."""
+        super().open(context, output)
+        self.takes_opened = output.takes_opened
+
     def process(self, batch: pa.RecordBatch) -> None:
         """Pass the batch to the output."""
         self.output.process(batch)
@@ -65,6 +70,7 @@ class Project(ChainedOperator):
         decimals = {field.name for field in schema if is_wide_decimal(field.type)}
         codes = _passed_on(operator.expressions, output.compact_columns) - decimals
         self.compact_columns = codes | self._project.narrow_columns
+        self.takes_opened = output.takes_opened
         self._may_widen = any(
             not column.width_is_exact and not isinstance(one.expression, ColumnRef)
             for column, one in zip(self.descriptor.output_schema.columns, operator.expressions, strict=True)
@@ -128,6 +134,7 @@ class Filter(ChainedOperator):
         operator = self.descriptor.operator
         assert isinstance(operator, FilterOperator)
         self._predicate = compile_predicate(operator.predicate, to_arrow_schema(self.descriptor.input_schemas[0]))
+        self.takes_opened = output.takes_opened
         self._ahead = WorkAhead[pa.RecordBatch]()
 
     def ahead(self) -> Ahead | None:

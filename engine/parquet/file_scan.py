@@ -171,13 +171,18 @@ class FileScan:
     def rows(self, group: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of row groups that are wanted, of one or of those up to ``end``, in bounded batches."""
         end = group + 1 if end is None else end
+        plans: list[GroupPlan] = []
         while group < end:
             ahead = self._ahead.pop(group, None)
             possible = self._possible_rows(group) if ahead is None else ahead.rows
-            plans = self._looked_at_together(group, end) if possible is None and self._may_look else []
+            if possible is not None or not self._may_look:
+                plans = []
+            elif not plans or not self._memory.fits_still:
+                plans = self._looked_at_together(group, end)
             if plans:
                 batch = self._look_at(group, plans)
                 group += self._runs.groups_read
+                del plans[: self._runs.groups_read]
                 if batch is not None:
                     yield from self._bounded(batch, KEPT_ROWS_MAX)
                 del batch
@@ -238,7 +243,8 @@ class FileScan:
         beside = self._file.reader(tuple(others), len(others)) if others else None
         wanted = self._request.spec.columns
         sides = SideBySide(wanted)
-        return GroupLook(reader, beside, None if self._filter is None else self._filter.mask, sides, list(wanted))
+        mask, is_opened = None if self._filter is None else self._filter.mask, self._request.is_opened
+        return GroupLook(reader, beside, mask, sides, list(wanted), is_opened)
 
     @cached_property
     def _looked_at(self) -> tuple[list[str], list[str]]:

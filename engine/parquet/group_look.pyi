@@ -20,6 +20,7 @@ class GroupLook:
         mask: Callable[[pa.RecordBatch], pa.BooleanArray | Mask | None] | None,
         sides: SideBySide,
         columns: list[str],
+        is_opened: bool = False,
     ) -> None: ...
     def read(
         self, source: int | FetchedBytes, plans: list[GroupPlan], rows_together: int, kept_max: int

@@ -1,6 +1,6 @@
 """GroupLook: row groups that are read with one call: the columns of their filter, the mask, the rows of the others.
 
-    look = GroupLook(reader, others, mask, sides, columns)
+    look = GroupLook(reader, others, mask, sides, columns, is_opened)
     look.read(source, plans, rows_together, kept_max) -> batch     None: no row is wanted
     look.groups_read  look.rows_read                   row groups of those given that have been read, and their rows
     look.width  look.width_of_others                   bytes of a row as they were decoded; 0.0: they were not
@@ -41,6 +41,7 @@ cdef class GroupLook:
         mask: function from a batch to its Mask or flags, where None keeps all; None: nothing is filtered.
         sides: puts columns of both in order.
         columns: those that come out.
+        is_opened: batches may come opened (``records.opened_batch``).
     """
 
     cdef GroupReader _reader, _others
@@ -48,11 +49,13 @@ cdef class GroupLook:
     cdef SideBySide _sides
     cdef list _places               # of the reader's columns, those that come out; None: they are all, in order
     cdef object _schema             # of these
+    cdef bint _is_opened
     cdef readonly double width, width_of_others
     cdef readonly int64_t groups_read, rows_read
 
-    def __init__(self, GroupReader reader not None, GroupReader others, mask, SideBySide sides, list columns not None):
-        self._reader, self._others = reader, others
+    def __init__(self, GroupReader reader not None, GroupReader others, mask, SideBySide sides, list columns not None,
+                 bint is_opened=False):
+        self._reader, self._others, self._is_opened = reader, others, is_opened
         self._mask, self._sides = mask, sides
         names = reader._schema.names
         own = columns if others is None else [name for name in names if name in columns]
@@ -91,7 +94,9 @@ cdef class GroupLook:
         if self._others is None or len(masks) > 1:
             kept.append(self._kept(mask, batch))
             batch = kept[0] if len(kept) == 1 else joined(kept, kept_rows)
-        return shown_batch(batch if self._others is None else self._beside(source, plans, batch, masks))
+        if self._others is not None:
+            batch = self._beside(source, plans, batch, masks)
+        return batch if self._is_opened else shown_batch(batch)
 
     cdef object _kept(self, Mask mask, object batch):
         if self._places is None and mask.kept == mask.rows:

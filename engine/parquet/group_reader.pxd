@@ -66,7 +66,7 @@ cdef class GroupReader:
     cdef OpenedBatch read_unshown(self, int64_t rows)
     cdef BatchBuilder _builder(self, int64_t rows, Mask words)
     # read_beside, for sides that are settled.
-    cdef object beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch)
+    cdef OpenedBatch beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch)
     # Bytes of a row, measured at the last read; of a dictionary at most the values that the rows can use.
     cdef double width(self)
     cdef int _read_into(self, BatchBuilder builder, list places, int64_t rows, Mask words) except -1

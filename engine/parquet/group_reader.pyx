@@ -249,9 +249,9 @@ cdef class GroupReader:
         """
         sides.settle([batch.schema, self._schema])
         return self.beside(rows, mask_from(mask) if mask is not None else None, sides, batch,
-                           mask_from(kept) if kept is not None else None)
+                           mask_from(kept) if kept is not None else None).record_batch()
 
-    cdef object beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch):
+    cdef OpenedBatch beside(self, int64_t rows, Mask words, SideBySide sides, object batch, Mask of_batch):
         cdef int64_t count = rows if words is None else words.kept
         cdef int32_t place = 0
         cdef bint is_kept = False
@@ -277,7 +277,7 @@ cdef class GroupReader:
         elif is_kept:
             keep_into(builder, <list>places[0], of_batch, batch)
         self._read_into(builder, <list>places[1], rows, words)
-        return builder.build()
+        return builder.build_unshown()
 
     cdef double width(self):
         cdef int32_t index

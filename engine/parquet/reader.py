@@ -86,6 +86,10 @@ class ParquetReader:
         """Let columns come as numbers of texts, and as decimals in 64 bits, where the file has them so."""
         self._request.compact = frozenset(columns)
 
+    def keep_opened(self) -> None:
+        """Let batches come opened, where they are made here; to be called before the first row is read."""
+        self._request.is_opened = True
+
     def take_from(self, take: Callable[[], SourceSplit | None]) -> None:
         """Read the splits that are taken, until there is none, in place of its own; before the first row is read."""
         self._taken_splits = iter(take, None)

@@ -66,6 +66,8 @@ class ScanMemory:
         self._row_bytes = 0.0
         #: The width of rows, decoded or as they came out; 0.0 before the first one.
         self.row_bytes = 0.0
+        #: The width of rows, and the part of memory, with which ``batches`` was asked last.
+        self._fitted = 0.0, 0
         #: Widths of rows as a filter decoded them, by the first column of the stream.
         self._decoded_widths: dict[str, float] = {}
 
@@ -112,7 +114,7 @@ class ScanMemory:
         The first row group of a task may not, unless its width was expected: how wide texts are is not known.
         """
         found: list[GroupPlan] = []
-        seen, part = self.row_bytes, max(BATCH_BYTES_MIN, self._reserved.part_bytes)
+        seen, part = self._fitted = self.row_bytes, max(BATCH_BYTES_MIN, self._reserved.part_bytes)
         narrow, wide = min(part, NARROW_BATCH_BYTES_MAX), min(part, BATCH_BYTES_MAX)
         for plan in plans if seen else ():
             if plan is None or not 1 < plan.pages.row_count <= rows_max:
@@ -122,6 +124,12 @@ class ScanMemory:
                 break
             found.append(plan)
         return found
+
+    @property
+    def fits_still(self) -> bool:
+        """Whether each of the row groups that ``batches`` returned may still be one batch."""
+        width, part = self._fitted
+        return self.row_bytes <= width and part <= max(BATCH_BYTES_MIN, self._reserved.part_bytes)
 
     def expect(self, row_bytes: float) -> None:
         """Take rows for so wide until some have come."""

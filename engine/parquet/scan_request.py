@@ -52,6 +52,7 @@ class ScanRequest:
     compact: columns that may come out as numbers of texts, or as decimals in 64 bits.
     tests: filters of keys that joins make while the job runs.
     first: the keys that were looked at, for an operator that wants the first rows of an order alone.
+    is_opened: batches may come opened (``records.opened_batch``).
     """
 
     spec: ParquetSource
@@ -60,6 +61,7 @@ class ScanRequest:
     compact: frozenset[str] = frozenset()
     tests: Sequence[AdaptiveKeyFilter] = ()
     first: SeenKeys | None = None
+    is_opened: bool = False
 
     @classmethod
     def of(cls, spec: ParquetSource) -> Self:

@@ -38,6 +38,8 @@ cdef class BatchBuilder:
     cdef int set_array(self, int32_t column, object array) except -1
     # The batch; all columns are set. Once.
     cdef object build(self)
+    # A batch like the one that it is made of: opened, where that one is.
+    cdef object build_like(self, object batch)
     # The same for kernels alone: Arrow does not know it until it is asked for as Arrow's.
     cdef OpenedBatch build_unshown(self)
     cdef void* _finished(self) except NULL

@@ -8,6 +8,7 @@
     builder.set_dictionary(column, array)                        what codes stand for, which set_values has set
     builder.set_array(column, array)                             what others have made
     batch = builder.build()
+    batch = builder.build_like(batch)                            an opened one if that one is
 
 Arrays and a batch made of them by pyarrow's functions are checked one by one, and each check gives the GIL away: two
 tasks that make batches at the same time pass it to and fro. Here the batch goes over as one structure of the Arrow C
@@ -256,6 +257,9 @@ cdef class BatchBuilder:
         if self._row_count and any_values(&block.opened):
             note_batch(batch, self._schema, &block.opened)
         return batch
+
+    cdef object build_like(self, object batch):
+        return self.build_unshown() if type(batch) is OpenedBatch else self.build()
 
     cdef OpenedBatch build_unshown(self):
         cdef Block* block

@@ -234,7 +234,7 @@ def joined_batches(list batches not None):
             columns[index].parts, columns[index].stride, columns[index].count = parts + index, width, count
         builder = BatchBuilder.begin(schema, row_count)
         join_into(builder, schema, columns, width, batches, rows, row_count)
-        return builder.build()
+        return builder.build_like(batches[0])
     finally:
         free(rows)
         free(parts)

@@ -211,7 +211,7 @@ def kept_rows(batch not None, mask not None):
     cdef Mask words = mask_from(mask)
     if all_or_none(words, batch) or not batch.num_columns:
         return batch if words.kept == words.rows else batch.slice(0, words.kept)
-    return builder_of_kept(words, batch, list(range(batch.num_columns)), schema_of(batch)).build()
+    return builder_of_kept(words, batch, list(range(batch.num_columns)), schema_of(batch)).build_like(batch)
 
 
 def kept_columns(batch not None, mask not None, list places not None, schema not None):

@@ -3,13 +3,16 @@
     batch_builder ─► note_batch(batch, schema, array)        a place for each of the batches that were made last
     kernels ───────► opened_batch(batch) ─► types, array     noted: from there; else Arrow exports them
     dictionary_of(batch, column)                             what the codes of a column stand for, None: it has none
+    opened(batch), shown(batch)                              as an opened batch, as one of Arrow's
     batch_builder ─► unshown_batch(...)                      a batch that only kernels look at: Arrow does not know it
 
 A batch that goes from operator to operator is opened by each of them. To export it takes Arrow ten microseconds with
 the GIL held, and releases and takes it again. The structures that a batch was imported from say the same.
 
 A batch that kernels make for one another, such as what a filter looks at, is no batch of Arrow's until somewhere an
-attribute is asked for that only these have.
+attribute is asked for that only these have. So is one that goes from operator to operator, where all of them as far as
+a table of groups or the pages of an exchange take opened batches (``Output.takes_opened``): what kernels make of an
+opened batch is one. ``shown`` makes it Arrow's, for its functions.
 
 Invariants: a note does not keep its batch; it holds for the batch that its weak reference still gives, which keeps the
 structures. Thread: any; an opened batch one at a time. Source: the Arrow C data interface.
@@ -72,6 +75,8 @@ cdef int note_batch(object batch, object schema, const ArrowArray* array) except
 
 cdef bint is_noted(object batch):
     cdef Note note = <Note>batch_notes[place_of(batch)]
+    if type(batch) is OpenedBatch:
+        return (<OpenedBatch>batch).is_noted
     return note.subject is not None and note.subject() is batch
 
 
@@ -107,6 +112,12 @@ cdef class OpenedBatch:
 
     def __getattr__(self, str name):
         return getattr(self.record_batch(), name)
+
+    def __getitem__(self, key):
+        return self.record_batch()[key]
+
+    def __len__(self):
+        return self.array.length
 
     cdef object record_batch(self):
         cdef ArrowArray owned = self._owned
@@ -159,3 +170,13 @@ def dictionary_of(batch not None, int32_t column):
     """Return the values that the codes of a column stand for; None: it does not come as codes."""
     cdef OpenedBatch opened = opened_batch(batch)
     return None if opened.types.children[column].dictionary == NULL else opened.dictionary(column)
+
+
+def shown(batch not None):
+    """Return the pyarrow.RecordBatch of an OpenedBatch, or the batch itself."""
+    return shown_batch(batch)
+
+
+def opened(batch not None):
+    """Return a batch of which kernels make opened batches; it stands in for the batch otherwise."""
+    return opened_batch(batch)

@@ -33,7 +33,7 @@ def chosen_columns(batch not None, list places not None, schema not None):
     for place in places:
         builder.set_child(index, opened, place, 0)
         index += 1
-    return builder.build()
+    return builder.build_like(batch)
 
 
 @cython.final

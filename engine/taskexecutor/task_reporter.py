@@ -38,7 +38,7 @@ from engine.taskexecutor.task_state import TaskState
 
 _log = logging.getLogger(__name__)
 
-PROGRESS_INTERVAL_S = 0.2
+PROGRESS_INTERVAL_S = 0.4
 _FIRST_PAUSE_S = 0.1
 _LAST_PAUSE_S = 2.0
 #: seconds for which tasks that have begun are not reported yet: others begin, and short ones end

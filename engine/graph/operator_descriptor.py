@@ -132,7 +132,8 @@ class HashJoinOperator(Exact, frozen=True, tag="hash_join"):
     ``output``: for each output column, the side it is taken from (0 left, 1 right) and its index there.
     ``condition`` and ``null_aware``: as in the plan's Join. ``heavy``: keys that are split, as the left side has them.
     ``filters``: that it makes of its build side for the source of its probe side. ``passes``: those of joins behind it
-    for the same source.
+    for the same source. ``shares_marks``: which rows of a broadcast build side were matched is known of all subtasks
+    together, which run in one process at one time.
     """
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
@@ -147,6 +148,7 @@ class HashJoinOperator(Exact, frozen=True, tag="hash_join"):
     heavy: HeavyKeys | None = None
     filters: tuple[RuntimeFilter, ...] = ()
     passes: tuple[RuntimeFilter, ...] = ()
+    shares_marks: bool = False
 
     @property
     def first_input(self) -> int:

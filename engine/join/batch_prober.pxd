@@ -19,11 +19,15 @@ cdef class BatchProber:
     cdef int64_t null_key_count
     cdef int64_t rows_spilled                    # on all levels
     cdef int64_t rows_filtered                   # answered by a Bloom filter instead
+    cdef object turn                             # lock of a level that others write to as well; None: nothing does
     cdef bint _has_copies
     cdef ProbeMatches _matches
 
     # Stop a pass over the rows of several: matched goes.
     cdef int end_passes(self) except -1
+
+    # Other threads probe and mark the same build rows; level: of spilled partitions, None: there are none.
+    cdef int share_marks(self, PartitionSet level, turn) except -1
 
     cdef bint _finds_indices(self, ArrowBatch batch) noexcept
     cdef object _of_indices(self, ArrowBatch batch, int64_t start, int64_t count)

@@ -25,7 +25,7 @@ from engine.join.build_table cimport TABLE_DICTIONARY, BuildTable, is_unique
 from engine.join.join_roles cimport JoinRoles
 from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport recall_matches
-from engine.join.partition_set cimport CHUNK_ROWS
+from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
 from engine.join.probe_matches cimport OUTPUT_ROWS, WHOLE_BATCH_BYTES, ProbeMatches
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
@@ -51,6 +51,12 @@ cdef class BatchProber:
             memset(self._matches.matched_before, 0, CHUNK_ROWS)
         return 0
 
+    cdef int share_marks(self, PartitionSet level, turn) except -1:
+        self._matches.is_shared = True
+        self.level = level
+        self.turn = None if level is None else turn
+        return 0
+
     def join_batch(self, batch, bint emit_unmatched):
         """Yield the output of a probe batch; rows of spilled partitions go there."""
         cdef ArrowBatch arrow = ArrowBatch.open(batch)
@@ -63,9 +69,15 @@ cdef class BatchProber:
                 if whole is not None:
                     yield whole
                     continue
-            self._look_up(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start), emit_unmatched)
-            if matches.spilled_count:
-                self._spill_rows(arrow)
+            if self.turn is None:
+                self._look_up(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start), emit_unmatched)
+                if matches.spilled_count:
+                    self._spill_rows(arrow)
+            else:
+                with self.turn:
+                    self._look_up(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start), emit_unmatched)
+                    if matches.spilled_count:
+                        self._spill_rows(arrow)
             if self.roles.condition is not None:
                 yield from self._confirmed(arrow)
                 continue

@@ -4,10 +4,15 @@
                                                 └─ not                      for _ in copy_build(join, owner): ...
                                                                             join.finish_build()
 
-A borrowing join reads the owner's directory, rows and Arrow columns, which no probe changes: build rows that carry a
-matched bit are not borrowed (``can_be_borrowed``). The owner stays open, in the phase BORROWED in which it does not
-probe itself, until all borrowers are closed. Each borrower has scratch arrays of its own, so that they may probe in
-different threads.
+A borrowing join reads the owner's directory, rows and Arrow columns. The owner stays open, in the phase BORROWED in
+which it does not probe itself, until all borrowers are closed. Each borrower has scratch arrays of its own, so that
+they may probe in different threads.
+
+    borrow_build(join, owner, turn) ... all have probed ─► for batch in finish_borrowed(owner): ...
+
+Build rows that carry a matched bit are borrowed so, if every probe row meets the same owner: borrowers set the bits by
+atomic operations, and what is known when all have probed is the owner's. Probe rows of spilled partitions go to the
+owner's files, one borrower at a time (``turn``).
 
 A copy reads what the owner has in pages and in build files, while the owner may probe (its pages and build files stay
 as they are until its finish_probe). It takes one step for each chunk of rows.
@@ -33,15 +38,25 @@ def can_be_borrowed(HashJoin owner not None):
     return owner.phase is JoinPhase.BORROWED
 
 
-def borrow_build(HashJoin join not None, HashJoin owner not None):
-    """Let a join without build rows probe the owner's; both were made with the same arguments."""
+def borrow_build(HashJoin join not None, HashJoin owner not None, turn=None):
+    """Let a join without build rows probe the owner's; both were made with the same arguments.
+
+    turn: a lock, if build rows carry matched bits: of what is written where partitions are spilled.
+    """
     owner._advance(JoinPhase.BORROWED)
     join._drop_level()
     join._roles.tables.borrow(owner._roles.tables)
     join._roles.output.share_columns(owner._roles.output)
     if join._roles.condition is not None:
         join._roles.condition.columns.share_columns(owner._roles.condition.columns)
+    if turn is not None:
+        join._prober.share_marks(owner._level if owner._level.spilled_count else None, turn)
     join._begin_probing(owner)
+
+
+def finish_borrowed(HashJoin owner not None):
+    """Yield unmatched build rows and the output of spilled partitions, when all borrowers have probed."""
+    return owner.finish_shared()
 
 
 def copy_build(HashJoin join not None, HashJoin owner not None):

@@ -23,7 +23,30 @@ cdef extern from *:
     #define DREY_LINK_POINTER 0x0000FFFFFFFFFFF8ULL
     #define DREY_LINK_MATCHED 1ULL
     #define DREY_LINK_NUMBER_SHIFT 48
+
+    /* Links of rows that several threads probe: bits are set, and rows leave chains, by atomic operations. */
+    static inline int drey_mark_link(uint64_t* link, int is_shared) {
+        uint64_t old = __atomic_load_n(link, __ATOMIC_RELAXED);
+        if (old & DREY_LINK_MATCHED)
+            return 0;
+        if (!is_shared) {
+            *link = old | DREY_LINK_MATCHED;
+            return 1;
+        }
+        return !(__atomic_fetch_or(link, DREY_LINK_MATCHED, __ATOMIC_RELAXED) & DREY_LINK_MATCHED);
+    }
+
+    /* A link that another thread has just changed stays as it is: the chain is longer, and holds the same rows. */
+    static inline void drey_skip_rows(uint64_t* link, uint64_t next) {
+        uint64_t old = __atomic_load_n(link, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(link, &old, (old & ~DREY_LINK_POINTER) | next, 0, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    }
     """
+    # Set the matched bit; whether it was not set before, by any thread.
+    bint mark_link "drey_mark_link"(uint64_t* link, bint is_shared) noexcept nogil
+    # Lead a chain past rows that are not needed in it.
+    void skip_rows "drey_skip_rows"(uint64_t* link, uint64_t next_row) noexcept nogil
     const uint64_t LINK_POINTER "DREY_LINK_POINTER"             # where the next pointer lies in a link
     const uint64_t LINK_MATCHED "DREY_LINK_MATCHED"
     const uint32_t LINK_NUMBER_SHIFT "DREY_LINK_NUMBER_SHIFT"

@@ -64,6 +64,7 @@ from engine.records.whole_rows import rows_outside
 cdef object BUILDING = JoinPhase.BUILDING
 cdef object COMPLETE = JoinPhase.COMPLETE
 cdef object PROBING = JoinPhase.PROBING
+cdef object BORROWED = JoinPhase.BORROWED
 cdef object NEXT_PAIR = JoinPhase.NEXT_PAIR
 cdef object REPARTITIONING = JoinPhase.REPARTITIONING
 cdef object BLOCK_WISE = JoinPhase.BLOCK_WISE
@@ -241,6 +242,12 @@ cdef class HashJoin:
     def finish_probe(self):
         """Yield the output of the spilled partitions and the unmatched build rows."""
         self._expect(PROBING, "finish_probe()")
+        self._advance(NEXT_PAIR)
+        return self._join_rest()
+
+    def finish_shared(self):
+        """Yield unmatched build rows and the output of spilled partitions, when all borrowers have probed."""
+        self._expect(BORROWED, "finish_shared()")
         self._advance(NEXT_PAIR)
         return self._join_rest()
 

@@ -40,7 +40,7 @@ TRANSITIONS: dict[JoinPhase, frozenset[JoinPhase]] = {
     JoinPhase.BUILDING: frozenset({JoinPhase.COMPLETE, JoinPhase.PROBING, JoinPhase.CLOSED}),
     JoinPhase.COMPLETE: frozenset({JoinPhase.PROBING, JoinPhase.CLOSED}),
     JoinPhase.PROBING: frozenset({JoinPhase.BORROWED, JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),
-    JoinPhase.BORROWED: frozenset({JoinPhase.BORROWED, JoinPhase.CLOSED}),
+    JoinPhase.BORROWED: frozenset({JoinPhase.BORROWED, JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),
     JoinPhase.NEXT_PAIR: frozenset({JoinPhase.REPARTITIONING, JoinPhase.BLOCK_WISE, JoinPhase.DONE, JoinPhase.CLOSED}),
     JoinPhase.REPARTITIONING: frozenset({JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),
     JoinPhase.BLOCK_WISE: frozenset({JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),

@@ -59,6 +59,7 @@ cdef class ProbeMatches:
     cdef int64_t _pair_bytes
     cdef bint _emit_unmatched
     cdef bint _mark_build
+    cdef bint is_shared             # whether other threads probe the same build rows
     cdef bint _unique
     cdef bint _count_bytes
 

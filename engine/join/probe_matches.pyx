@@ -26,7 +26,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
-from engine.join.entry_pages cimport LINK_MATCHED, LINK_SIZE, next_of_key, row_link, set_next_of_key
+from engine.join.entry_pages cimport LINK_MATCHED, LINK_SIZE, mark_link, next_of_key, row_link, skip_rows
 from engine.join.partition_set cimport CHUNK_ROWS
 from engine.records.byte_kernels cimport prefetch
 from engine.records.row_codec cimport row_size
@@ -154,7 +154,7 @@ cdef class ProbeMatches:
                     if bytes_taken > OUTPUT_BYTES and pairs > 0:
                         break
                 if self._mark_build:
-                    row_link(head)[0] |= LINK_MATCHED
+                    mark_link(row_link(head), self.is_shared)
             rows[pairs] = self.start + position
             build[pairs] = head
             pairs += 1
@@ -219,7 +219,7 @@ cdef class ProbeMatches:
                 continue
             self._chain = next_of_key(row)
             if self._mark_build:
-                row_link(row)[0] |= LINK_MATCHED
+                mark_link(row_link(row), self.is_shared)
             if self._chain == NULL:
                 self._position += 1
         self.pairs.count = pairs
@@ -248,12 +248,14 @@ cdef class ProbeMatches:
                 if self.skip[position] or row == NULL or row_link(row)[0] & LINK_MATCHED:
                     self._position += 1
                     continue
+            if self._emits.matched_build and self.pairs.count > 0 and bytes_taken + row_size(row) > OUTPUT_BYTES:
+                break
+            if not mark_link(row_link(row), self.is_shared) and self._chain == NULL:
+                self._position += 1  # another thread has begun this chain
+                continue
             if self._emits.matched_build:
                 bytes_taken += row_size(row)
-                if bytes_taken > OUTPUT_BYTES and self.pairs.count > 0:
-                    break
                 self._append(self.start + position, row)
-            row_link(row)[0] |= LINK_MATCHED
             self._chain = next_of_key(row)
             if self._chain == NULL:
                 self._position += 1
@@ -308,7 +310,7 @@ cdef class ProbeMatches:
                     continue
             if build_only and row_link(row)[0] & LINK_MATCHED:
                 if self._anchor != NULL:
-                    set_next_of_key(self._anchor, next_of_key(row))
+                    skip_rows(row_link(self._anchor), <uint64_t>next_of_key(row))
                 else:
                     self._anchor = row
             elif not self._take_candidate(self._position, row):
@@ -346,8 +348,7 @@ cdef class ProbeMatches:
     cdef void confirm(self, const uint8_t* flags) noexcept nogil:
         cdef int64_t index, position
         cdef uint8_t* row
-        cdef uint64_t was_matched
-        cdef bint emitted
+        cdef bint emitted, is_first
         for index in range(self.candidates.count):
             if not flags[index]:
                 continue
@@ -355,9 +356,8 @@ cdef class ProbeMatches:
             position = self.candidates.rows[index] - self.start
             emitted = self._emits.pairs
             if self._mark_build:
-                was_matched = row_link(row)[0] & LINK_MATCHED
-                row_link(row)[0] |= LINK_MATCHED
-                emitted = emitted or (self._emits.matched_build and not was_matched)
+                is_first = mark_link(row_link(row), self.is_shared)
+                emitted = emitted or (self._emits.matched_build and is_first)
             elif self._emits.matched_probe:
                 emitted = not self.matched[position]
                 row = NULL

@@ -13,6 +13,10 @@ The filter is there before the table: until that is filled, a subtask that waits
 Subtasks that borrow take no memory of their own. Where the build side does not fit the first one's pool, each has its
 own, copied from the first one's pages and files, and spills by itself.
 
+Where build rows carry matched bits, and the plan has them broadcast all the same (``shares_marks``), every subtask
+marks the same rows, and the last one emits those without a match, and what was spilled. A subtask whose rows are not
+needed any more goes on probing, for the marks.
+
 Source: Flink's HashJoin drivers; one table for all slots of a process is ours.
 
 Held by: tests/integration/test_joins.py
@@ -23,10 +27,11 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from engine.errors import ProducerFailedError
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashJoinOperator
-from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build
+from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build, finish_borrowed
 from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.spill_router import SpillRouter
@@ -39,6 +44,7 @@ from engine.operators.kept_keys import KeptKeys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.runtime_filters import KEY_BYTES_MAX, KEYS_MAX, RuntimeFilters, beside, make_filters
+from engine.operators.spill_accounts import FurtherSpill
 from engine.operators.task_inputs import TaskInput, is_remote
 from engine.records.arrow_batch import batch_bytes
 from engine.records.bounded_batches import SmallBatches
@@ -116,9 +122,14 @@ class HashJoinDriver:
         self._spec = self._join_spec()
         task = context.descriptor
         emits = self._spec.emission(build_is_left=self._spec.build_is_left)
-        if self._build.is_broadcast and task.parallelism > 1 and not (emits.matched_build or emits.unmatched_build):
+        marks = self._operator.shares_marks and (emits.matched_build or emits.unmatched_build)
+        if self._build.is_broadcast and task.parallelism > 1:
+            assert marks or not (emits.matched_build or emits.unmatched_build), "each subtask would return the rows"
             key = (task.job_id, task.attempt.vertex, task.attempt.attempt_number)
-            self._member = context.services.shared_builds.enter(key)
+            markers = task.parallelism if marks else 0
+            self._member = context.services.shared_builds.enter(key, markers)
+            if marks and self._member is None:
+                raise ProducerFailedError("another subtask that marks the same rows of the join has failed")
         if isinstance(self._probe, TaskInput) and (self._operator.filters or self._operator.passes):
             self._told = told_filters(context, self._probe.channels)
         if self._member is None or self._member.is_builder:
@@ -138,8 +149,19 @@ class HashJoinDriver:
         self._probe_with(join)
         if member is not None and member.is_builder:
             member.wait_for_copies(self._context.check_cancelled)
-        if not self._output.is_satisfied:
+        if member is not None and member.marks:
+            self._finish_marked(member)
+        elif not self._output.is_satisfied:
             self._emit(larger(join.finish_probe()))
+
+    def _finish_marked(self, member: Member) -> None:
+        """Emit what is known when all subtasks have probed, if this is the last one."""
+        owner = member.end_probe(self._context.check_cancelled)
+        if owner is None or self._output.is_satisfied:
+            return
+        if member.further is not None:
+            self._context.take_over(member.further, self._descriptor)
+        self._emit(larger(finish_borrowed(owner)))
 
     def _filter_probe(self, filters: RuntimeFilters | None) -> None:
         """Have the rows of the probe side filtered where they are read: by this task itself, or by others."""
@@ -167,6 +189,9 @@ class HashJoinDriver:
             if not self._output.is_satisfied:
                 for result in join.probe(opened(batch) if takes_opened else batch):
                     self._emit(small.add(result))
+            elif self._member is not None and self._member.marks:
+                for _ in join.probe(batch):  # for the sake of the rows that it marks
+                    pass
             elif not self._probe.is_drained:
                 break
             elif router is not None:
@@ -282,7 +307,7 @@ class HashJoinDriver:
         except BaseException as error:
             member.fail(error)
             raise
-        if not can_be_borrowed(owner):
+        if not member.marks and not can_be_borrowed(owner):
             member.offer_copy(owner)
             return owner
         pool, space = self._pool, self._space
@@ -298,12 +323,12 @@ class HashJoinDriver:
 
         self._join = None
         self._context.hand_over(pool, space)
-        member.share(owner, give_back)
+        member.share(owner, give_back, FurtherSpill(space))
         return self._borrow(owner)
 
     def _borrow(self, owner: HashJoin) -> HashJoin:
         self._join = join = self._new_join(owner.pool, self._context.spill_space(self._descriptor))
-        borrow_build(join, owner)
+        borrow_build(join, owner, self._member.turn if self._member is not None and self._member.marks else None)
         return join
 
     def _build_like_another(self, member: Member) -> HashJoin:

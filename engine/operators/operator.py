@@ -26,7 +26,7 @@ from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.value_store import CountedValues
 from engine.memory.page_budget import OPERATOR_PAGES_MIN
 from engine.operators.arrow_peak import ArrowPeak
-from engine.operators.spill_accounts import SpillAccounts
+from engine.operators.spill_accounts import FurtherSpill, SpillAccounts
 from engine.operators.task_services import TaskServices
 from engine.storage.store_counters import StoreTraffic
 
@@ -152,6 +152,7 @@ class TaskContext:
         self._pools: list[PagePool] = []
         self._spaces: list[SpillSpace] = []
         self._values: list[CountedValues] = []
+        self._further: list[FurtherSpill] = []
         self._functions: list[FunctionSession] = []
         #: spill accounts by operator
         self.accounts = SpillAccounts()
@@ -236,6 +237,12 @@ class TaskContext:
         self._pools.remove(pool)
         self._spaces.remove(space)
 
+    def take_over(self, further: FurtherSpill, operator: OperatorDescriptor) -> None:
+        """Count what is written from now on to a space that another attempt counts no further."""
+        self._further.append(further)
+        self.accounts.of(operator).add(further)
+        self.check_cancelled()
+
     def check_cancelled(self) -> None:
         """Raise TaskCancelledError once the attempt was told to end; loops that wait for no input call it."""
         if self.is_cancelled:
@@ -246,6 +253,8 @@ class TaskContext:
         self.is_cancelled = True
         for space in tuple(self._spaces):
             space.cancel()
+        for further in tuple(self._further):
+            further.cancel()
 
     def add_function_counters(self, counters: dict[str, int]) -> None:
         """Add the counters of a rich function."""
@@ -261,7 +270,7 @@ class TaskContext:
         """Refresh ``spilled_bytes``, ``pages_peak`` and ``worker_bytes_peak`` from what is in use."""
         held = sum(map(_PEAK_BYTES, tuple(self._functions)))  # chained functions have a worker each
         self.worker_bytes_peak = max(self.worker_bytes_peak, held)
-        spilled = sum(map(_SPILLED_BYTES, tuple(self._spaces))) + sum(map(_SPILLED_BYTES, tuple(self._values)))
+        spilled = sum(map(_SPILLED_BYTES, (*self._spaces, *self._values, *self._further)))
         self.spilled_bytes = self._handed_over_bytes + spilled
         self.pages_peak = max(self.pages_peak, sum(map(_PAGES_PEAK, tuple(self._pools))))
 

@@ -18,6 +18,15 @@ A waiter drops its rows as they come, so that it holds up no producer, and has t
 belongs to no subtask: its pages count for those that use it, which take none of their own, and go back with the last of
 them. A subtask that comes when copies are already made builds for itself.
 
+Where rows carry a matched bit (``markers``), every probe row must meet the same rows, so all subtasks of the join are
+here and at work at one time. None copies: partitions that do not fit stay the builder's, and so do probe rows of these,
+which are written in turns (``turn``). What is known only when all have probed is returned by the one that ends last:
+
+    all        ... probe ... ──► member.end_probe(check) ─┬─► the join to finish, of the last one
+                                                          └─► None
+
+A subtask that leaves before it has probed turns the build side FAILED: its marks are missing.
+
 Waits end when the task is cancelled (``check`` is called ten times a second) and when the builder fails.
 
 Thread: any. Everything is guarded by one lock; rows are read outside of it.
@@ -27,6 +36,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -35,6 +45,7 @@ from engine.errors import ProducerFailedError
 if TYPE_CHECKING:
     from engine.join.hash_join import HashJoin
     from engine.operators.runtime_filters import RuntimeFilters
+    from engine.operators.spill_accounts import FurtherSpill
 
 _CHECK_EVERY_S = 0.1
 
@@ -57,8 +68,15 @@ class _SharedBuild:
         self.filters: RuntimeFilters | None = None
         self.is_told = False
         self.close: Callable[[], None] | None = None
+        self.further: FurtherSpill | None = None
         self.error: BaseException | None = None
         self.members = 0
+        #: number of subtasks that mark rows as matched, 0: rows carry no marks; those that came; those that have probed
+        self.markers = 0
+        self.entered = 0
+        self.probed = 0
+        #: lock of files that probe rows of all markers go to
+        self.turn = threading.Lock()
         #: waiters that have not got their rows yet, and those that read the builder's at this moment
         self.waiters = 0
         self.readers = 0
@@ -77,8 +95,11 @@ class SharedBuilds:
         with self._changed:
             return sum(build.members for build in self._builds.values())
 
-    def enter(self, key: Hashable) -> Member | None:
-        """Return a subtask's member, or None when it has to build for itself."""
+    def enter(self, key: Hashable, markers: int = 0) -> Member | None:
+        """Return a subtask's member, or None when it has to build for itself.
+
+        markers: number of subtasks, all of this process, that mark build rows as matched; 0: rows are not marked.
+        """
         with self._changed:
             build = self._builds.get(key)
             is_builder = build is None
@@ -86,8 +107,11 @@ class SharedBuilds:
                 build = self._builds[key] = _SharedBuild()
             if build.state not in (BuildState.BUILDING, BuildState.SHARED):
                 return None
+            build.markers = markers
+            build.entered += 1
             build.members += 1
             build.waiters += not is_builder
+            self._changed.notify_all()
             return Member(self, key, build, is_builder)
 
 
@@ -102,6 +126,7 @@ class Member:
         self._build = build
         self._is_waiter = not is_builder
         self._has_left = False
+        self._has_probed = False
 
     @property
     def is_shared(self) -> bool:
@@ -121,10 +146,13 @@ class Member:
             self._build.filters, self._build.is_told = filters, True
             self._changed.notify_all()
 
-    def share(self, join: HashJoin, close: Callable[[], None]) -> None:
-        """Let all borrow this build side; ``close`` gives it back after the last has left."""
+    def share(self, join: HashJoin, close: Callable[[], None], further: FurtherSpill | None = None) -> None:
+        """Let all borrow this build side; ``close`` gives it back after the last has left.
+
+        further: what is written to its files from then on.
+        """
         with self._changed:
-            self._build.join, self._build.close = join, close
+            self._build.join, self._build.close, self._build.further = join, close, further
             self._turn(BuildState.SHARED)
 
     def offer_copy(self, join: HashJoin) -> None:
@@ -186,6 +214,39 @@ class Member:
         with self._changed:
             self._stop_waiting()
 
+    # ------------------------------------------------------------------ all that mark rows
+
+    @property
+    def marks(self) -> bool:
+        """Whether all subtasks mark the same build rows."""
+        return self._build.markers > 0
+
+    @property
+    def further(self) -> FurtherSpill | None:
+        """Bytes that go to the builder's files since the builder counts them no further."""
+        return self._build.further
+
+    @property
+    def turn(self) -> AbstractContextManager[object]:
+        """The lock of what all subtasks write."""
+        return self._build.turn
+
+    def end_probe(self, check: Callable[[], None]) -> HashJoin | None:
+        """Say that all probe rows were looked up; return the join to finish if this is the last subtask.
+
+        Waits until all subtasks have come, so that none finds the build side gone.
+        Raises: ProducerFailedError: a subtask has left before its probe rows were looked up. What ``check`` raises.
+        """
+        build = self._build
+        with self._changed:
+            while build.entered < build.markers and build.state is not BuildState.FAILED:
+                check()
+                self._changed.wait(_CHECK_EVERY_S)
+            join = self._needed_join()
+            self._has_probed = True
+            build.probed += 1
+            return join if build.probed == build.markers else None
+
     # ------------------------------------------------------------------ all
 
     def leave(self) -> None:
@@ -197,7 +258,7 @@ class Member:
             self._has_left = True
             build = self._build
             self._stop_waiting()
-            if self.is_builder and not self.is_shared:
+            if (self.is_builder and not self.is_shared) or (build.markers and not self._has_probed):
                 self._turn(BuildState.FAILED)
                 while build.readers:
                     self._changed.wait()

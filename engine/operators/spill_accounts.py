@@ -25,6 +25,28 @@ _SPILLED_BYTES: Final[Callable[[Any], int]] = attrgetter("spilled_bytes")
 _RAW_BYTES: Final[Callable[[Any], int]] = attrgetter("raw_bytes")
 
 
+class FurtherSpill:
+    """Bytes that go to a space of another task from now on."""
+
+    def __init__(self, space: SpillSpace) -> None:
+        self._space = space
+        self._spilled_before, self._raw_before = space.spilled_bytes, space.raw_bytes
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes on disk since then."""
+        return self._space.spilled_bytes - self._spilled_before
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes of these before they were compressed."""
+        return self._space.raw_bytes - self._raw_before
+
+    def cancel(self) -> None:
+        """End what writes to the space, or reads from it."""
+        self._space.cancel()
+
+
 class SpillAccount:
     """One operator's."""
 
@@ -35,10 +57,10 @@ class SpillAccount:
         self.opening_us = 0
         self._pools: tuple[PagePool, ...] = ()
         self._former_bytes = self._former_bytes_peak = 0
-        self._spaces: tuple[SpillSpace | CountedValues, ...] = ()
+        self._spaces: tuple[SpillSpace | CountedValues | FurtherSpill, ...] = ()
         self._handed_over_bytes = self._handed_over_raw_bytes = 0
 
-    def add(self, space: SpillSpace | CountedValues) -> None:
+    def add(self, space: SpillSpace | CountedValues | FurtherSpill) -> None:
         """Count what goes to one more space, or what the operator has in one of many."""
         self._spaces = (*self._spaces, space)
 

@@ -82,6 +82,8 @@ def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin 
         return None
     if len(node.inputs) != len(SIDES):
         return None  # it reads the inputs of a union itself
+    if isinstance(operator, HashJoinOperator) and operator.shares_marks:
+        return None  # only the side that is broadcast may be built
     ships = tuple(channel.ship_strategy for channel in node.inputs)
     relied_on = _is_relied_on(optimized, node)
     is_shuffled = ships == (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_HASH)

@@ -12,6 +12,10 @@ Pairs (left, right), H hash partition, B broadcast, F stay:
     null-aware  -    yes  -    one subtask only      HH: a null key on the right concerns every subtask
     cross       -    yes  yes  one subtask only      HH: there are no keys
 
+Where all subtasks run in one process, they mark the same rows of a broadcast build side (``shared_builds``), so that BF
+is correct for left, semi and anti joins too, and FB for right ones (``MARKING_PAIRS``): the build side is the broadcast
+one then. Rows without a match come from any subtask, so their partitioning is not known.
+
 HB and BH are correct for an inner join and always cost more than FB and BF; they are not offered. A fully replicated
 input stays where it is (F in place of B); one subtask has all rows, so there FF is right. A condition beside the keys
 changes nothing here: it is looked at where the pair is.
@@ -106,6 +110,14 @@ CORRECT_PAIRS: dict[JoinType, tuple[ShipPair, ...]] = {
     JoinType.CROSS: (BF, FB),
 }
 
+#: further pairs that are correct where subtasks of one process mark the rows of one build side
+MARKING_PAIRS: dict[JoinType, tuple[ShipPair, ...]] = {
+    JoinType.LEFT: (BF,),
+    JoinType.RIGHT: (FB,),
+    JoinType.SEMI: (BF,),
+    JoinType.ANTI: (BF,),
+}
+
 #: alternative that each hint forces
 HINTED: dict[JoinHint, tuple[ShipPair, LocalStrategy]] = {
     JoinHint.BROADCAST_HASH_FIRST: (BF, LocalStrategy.HASH_BUILD_FIRST),
@@ -116,9 +128,14 @@ HINTED: dict[JoinHint, tuple[ShipPair, LocalStrategy]] = {
 }
 
 
-def correct_pairs(join: Join) -> tuple[ShipPair, ...]:
-    """Return the pairs that are right for a join on more than one subtask."""
-    return (FB,) if join.null_aware else CORRECT_PAIRS[join.how]
+def correct_pairs(join: Join, *, shares_marks: bool = False) -> tuple[ShipPair, ...]:
+    """Return the pairs that are right for a join on more than one subtask.
+
+    shares_marks: whether all subtasks know together which rows of a broadcast build side were matched.
+    """
+    if join.null_aware:
+        return (FB,)
+    return CORRECT_PAIRS[join.how] + (MARKING_PAIRS.get(join.how, ()) if shares_marks else ())
 
 
 def why_wrong(join: Join, pair: ShipPair) -> str:
@@ -147,14 +164,17 @@ def enumerate_alternatives(pairs: Iterable[ShipPair]) -> tuple[JoinAlternative, 
     return tuple(JoinAlternative(pair, variant) for pair in pairs for variant in local_variants())
 
 
-def offered_alternatives(join: Join, *, one_subtask: bool, has_range: bool = False) -> tuple[JoinAlternative, ...]:
+def offered_alternatives(
+    join: Join, *, one_subtask: bool, has_range: bool = False, shares_marks: bool = False
+) -> tuple[JoinAlternative, ...]:
     """Return the alternatives that the planner compares: of all, those that ask for no order and that run.
 
-    has_range: by a range in the condition, too.
+    has_range: by a range in the condition, too. shares_marks: as in correct_pairs.
     """
-    pairs = (FF,) if one_subtask else correct_pairs(join)
+    pairs = (FF,) if one_subtask else correct_pairs(join, shares_marks=shares_marks)
     by_range = _variant(LocalStrategy.RANGE_MERGE)
-    return tuple(JoinAlternative(pair, by_range) for pair in pairs if has_range) + tuple(
+    ranged = (FF,) if one_subtask else correct_pairs(join)
+    return tuple(JoinAlternative(pair, by_range) for pair in ranged if has_range) + tuple(
         alternative
         for alternative in enumerate_alternatives(pairs)
         if alternative.variant == _variant(alternative.variant.strategy)

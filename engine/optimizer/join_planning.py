@@ -17,6 +17,7 @@ from collections.abc import Iterable
 import msgspec
 
 from engine.errors import PlanError
+from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Join, PlanNode
 from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
@@ -75,7 +76,10 @@ def join_candidates(
     report = JoinReport(hint=join.hint.value if hinted else "")
     one_subtask = (node.parallelism or settings.parallelism) == 1
     pairs = None if hinted else _range_pairs(join, lefts[0], rights[0])
-    offered = offered_alternatives(join, one_subtask=one_subtask, has_range=pairs is not None)
+    shares_marks = _shares_marks(lefts, rights, settings)
+    offered = offered_alternatives(
+        join, one_subtask=one_subtask, has_range=pairs is not None, shares_marks=shares_marks
+    )
     alternatives = (hinted,) if hinted else offered
     if not hinted and (replicated := replicating(alternatives, lefts, rights)):
         alternatives, report.hint = replicated, REPLICATED_HINT
@@ -94,6 +98,12 @@ def join_candidates(
                     report.costs[alternative.name] = costs
     _explain_excluded(join, report, one_subtask=one_subtask)
     return found
+
+
+def _shares_marks(lefts: list[Candidate], rights: list[Candidate], settings: OptimizerSettings) -> bool:
+    """Whether all subtasks run in one process at one time, and none reads all rows of a side by itself."""
+    is_together = settings.is_one_process and settings.execution_mode is ExecutionMode.PIPELINED
+    return is_together and not any(map(is_replicated, (*lefts, *rights)))
 
 
 def _range_pairs(join: Join, left: Candidate, right: Candidate) -> float | None:
@@ -217,7 +227,7 @@ def _local_costs(
         )
         return sort_merge_join_cost(left, right, parallelism, memory)
     build, probe = (left, right) if strategy is LocalStrategy.HASH_BUILD_FIRST else (right, left)
-    return hash_join_cost(build, probe, copies, parallelism, memory, table)
+    return hash_join_cost(build, probe, copies, parallelism, memory, table, is_shared=settings.is_one_process)
 
 
 def _pairs_cost(join: Join, strategy: LocalStrategy, left: Estimates, right: Estimates) -> Costs:
@@ -283,6 +293,8 @@ def _properties(
     """Return the partitioning of the rows: that of the side that stays, if it has the same number of subtasks."""
     names = node.schema.names
     left, right = sides
+    if alternative.pair not in (FF, *correct_pairs(join)):
+        return RANDOM  # rows without a match come from any subtask
     if alternative.pair == HH:
         return _hashed(join, shippings).kept(names)
     left_stays = alternative.pair.left is Ship.FORWARD

@@ -49,6 +49,8 @@ def join_translation(
     strategy: str,
     heavy: HeavyKeys | None = None,
     left_share: float = 0.5,
+    *,
+    shares_marks: bool = False,
 ) -> TranslatedJoin:
     """Return the operators of a join of two inputs; it returns only the columns of ``output``.
 
@@ -72,7 +74,15 @@ def join_translation(
     build_left = strategy == LocalStrategy.HASH_BUILD_FIRST
     return TranslatedJoin(
         HashJoinOperator(
-            join.how, join.left_keys, join.right_keys, build_left, columns, join.condition, join.null_aware, heavy
+            join.how,
+            join.left_keys,
+            join.right_keys,
+            build_left,
+            columns,
+            join.condition,
+            join.null_aware,
+            heavy,
+            shares_marks=shares_marks,
         ),
         schema,
         coalescing,

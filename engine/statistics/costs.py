@@ -109,12 +109,15 @@ def hash_join_cost(
     parallelism: int,
     memory_bytes: int,
     table_bytes: float | None = None,
+    *,
+    is_shared: bool = False,
 ) -> Costs:
     """Return the cost of building and probing in all subtasks together.
 
     build_copies: 1 when the build side is spread over the subtasks, else one for each (broadcast).
     memory_bytes: of the pool of one subtask.
     table_bytes: of the table in each subtask, where it is not as large as the rows.
+    is_shared: whether all subtasks probe one broadcast table: one reads the rows, and the others wait for its table.
     """
     if not (build.is_size_known and probe.is_size_known):
         heuristic = HEURISTIC_BASE * (1 if build_copies == 1 else HEURISTIC_BROADCAST)
@@ -122,7 +125,7 @@ def hash_join_cost(
     if table_bytes is None:
         table_bytes = build.size_bytes * build_copies / parallelism
     spilled_share = max(0.0, 1 - memory_bytes / table_bytes) if table_bytes else 0.0
-    touched = build.size_bytes * build_copies + probe.size_bytes
+    touched = build.size_bytes * (1 if is_shared else build_copies) + probe.size_bytes
     # every build byte is written into the table besides being read, so the smaller side is the better one to build
     return Costs(disk=2 * spilled_share * touched, cpu=touched + build.size_bytes * build_copies)
 

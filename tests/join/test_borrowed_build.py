@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.graph.said_operators import JoinType
-from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build
+from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build, finish_borrowed
 from tests.join.join_oracle import (
     hash_join,
     join_memory,
@@ -139,3 +139,58 @@ def test_build_rows_that_are_marked_are_not_borrowed(tmp_path, how):
         owner = fill(new_join(how, pool, space, False), RIGHT)
         assert not can_be_borrowed(owner)
         owner.close()
+
+
+#: sides that a join marks when it is built
+MARKED = {
+    JoinType.RIGHT: False,
+    JoinType.FULL: False,
+    JoinType.LEFT: True,
+    JoinType.SEMI: True,
+    JoinType.ANTI: True,
+}
+
+
+@pytest.mark.parametrize("how", MARKED)
+@pytest.mark.parametrize("with_condition", [False, True])
+@pytest.mark.parametrize("pages", [20, 100, 512], ids=["spilled", "rows decoded", "columns kept"])
+def test_joins_in_several_threads_mark_the_rows_of_one_build_side(tmp_path, how, with_condition, pages):
+    """Each thread has other probe rows; a row is marked by all at one time, and comes out of one."""
+    sides = (0,) if how in (JoinType.SEMI, JoinType.ANTI) else (0, 1)
+    output = [(side, column) for side in sides for column in range(3)]
+    schema = pa.schema([(f"c{n}", LEFT.schema.field(column).type) for n, (_, column) in enumerate(output)])
+    built, probe = (LEFT, RIGHT) if MARKED[how] else (RIGHT, LEFT)
+    repeated = pa.concat_tables([probe] * 4)
+    sides = (repeated, RIGHT) if built is RIGHT else (LEFT, repeated)
+    wanted = oracle_join(how, *map(table_rows, sides), [0], [0], (3, 3), less if with_condition else lambda *_: True)
+    with join_memory(tmp_path, pages, 4096) as (pool, space):
+
+        def made():
+            condition = None
+            if with_condition:
+                condition = pair_condition(LEFT, RIGHT, [(0, 1), (1, 1)], lambda pairs: pc.less(pairs["a"], pairs["b"]))
+            arguments = (how, built.schema, probe.schema, [0], [0], MARKED[how], output, schema, pool, space)
+            return hash_join(*arguments, condition=condition)
+
+        owner, turn = fill(made(), built), threading.Lock()
+        assert (owner.partitions_spilled > 0) == (pages == 20)
+        borrowers, rows = [], [[] for _ in range(4)]
+        for _ in range(4):
+            borrowers.append(made())
+            borrow_build(borrowers[-1], owner, turn)
+        together = threading.Barrier(4)
+
+        def work(index):
+            together.wait()
+            for batch in probe.to_batches(max_chunksize=50):
+                rows[index].extend(borrowers[index].probe(batch))
+            rows[index].extend(borrowers[index].finish_probe())
+
+        threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert rows_of([batch for each in rows for batch in each] + list(finish_borrowed(owner))) == wanted
+        for join in (*borrowers, owner):
+            join.close()

@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import ProducerFailedError, TaskCancelledError
 from engine.expressions.schema_bridge import to_plan_schema
-from engine.graph.operator_descriptor import HashJoinOperator, OperatorDescriptor
+from engine.graph.operator_descriptor import HashJoinOperator, LimitOperator, OperatorDescriptor
 from engine.graph.said_operators import JoinType
 from engine.ids import ExecutionAttemptId, JobId, JobVertexId
 from engine.memory.budget import Kind, process_budget
@@ -20,7 +20,7 @@ from engine.operators.chained_source import ChainedSource
 from engine.operators.hash_join_driver import AHEAD_BYTES_MAX, HashJoinDriver
 from engine.operators.shared_builds import SharedBuilds
 from engine.records.arrow_batch import batch_bytes
-from tests.operators.task_world import TaskWorld, gate, in_thread, partition
+from tests.operators.task_world import TaskWorld, described, gate, in_thread, partition
 
 SUBTASKS = 3
 LEFT = pa.table({"k": [n % 5000 for n in range(9000)], "v": list(range(9000))})
@@ -39,6 +39,7 @@ class JoinWorld:
         self.job_id = JobId.random()
         self.how = how
         self.build_left = build_left
+        self.shares_marks = False
         self.started = []
         self.late = []
 
@@ -62,16 +63,18 @@ class JoinWorld:
             self.late.append(task.run)
         return descriptor
 
-    def subtask(self, index, build, build_channel, **configuration):
-        """Return a subtask that joins LEFT with a broadcast partition."""
-        probe = self.produced(LEFT, 10 + index, 1, "FORWARD")
-        operator = HashJoinOperator(self.how, ("k",), ("k2",), self.build_left, ((0, 0), (0, 1), (1, 1)))
+    def subtask(self, index, build, build_channel, *, probed=LEFT, run=True, limit=None, **configuration):
+        """Return a subtask that joins a table with a broadcast partition, and passes so many rows on."""
+        probe = self.produced(probed, 10 + index, 1, "FORWARD", run=run)
+        columns = ((0, 0), (0, 1), (1, 1))
+        operator = HashJoinOperator(self.how, ("k",), ("k2",), self.build_left, columns, shares_marks=self.shares_marks)
         output = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("w", pa.string())])
         schemas = (to_plan_schema(LEFT.schema), build.schema)
         join = OperatorDescriptor(0, "join", operator, schemas, to_plan_schema(output), 1.0)
         build_gate = msgspec.structs.replace(gate(build, build_channel), input_index=1, is_broadcast=True)
+        limited = () if limit is None else (described(LimitOperator(limit), output),)
         return self.world.task(
-            (join, self.world.sink(output)),
+            (join, *limited, self.world.sink(output)),
             gates=(gate(probe), build_gate),
             attempt=ExecutionAttemptId.create(JobVertexId(3), index, 0),
             slot_pages=self.world.resources.sizes.pages // SUBTASKS,
@@ -82,7 +85,7 @@ class JoinWorld:
     def rows(self):
         """Count the rows that all subtasks have written."""
         rows = Counter()
-        for file in self.world.staged():
+        for file in (each for each in self.world.staged() if each.stat().st_size):
             table = pa.csv.read_csv(file, pa.csv.ReadOptions(column_names=["k", "v", "w"]),
                                     convert_options=pa.csv.ConvertOptions(column_types={"w": pa.string()}))  # fmt: skip
             rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -149,6 +152,63 @@ def test_a_build_side_that_does_not_fit_is_copied_and_each_spills(join_world, fo
     texts = table.column("w").to_pylist()
     rows = zip(*LEFT.to_pydict().values(), strict=True)
     assert join_world.rows() == Counter({(k, v, texts[k]): SUBTASKS for k, v in rows if k < len(texts)})
+
+
+MARKING = [JoinType.RIGHT, JoinType.FULL]
+
+
+@pytest.mark.parametrize("how", MARKING)
+@pytest.mark.parametrize("memory", ["whole", "too little", "force-spill"])
+def test_subtasks_mark_one_build_side_and_the_last_one_returns_what_has_no_match(join_world, how, memory):
+    """Build rows from 5000 on have no match: each comes out once, of whichever subtask."""
+    join_world.how, join_world.shares_marks = how, True
+    rows, size = (5300, 20) if memory != "too little" else (5300, 300)
+    table = right(rows, size)
+    build = join_world.produced(table, 2, SUBTASKS, "BROADCAST", run=False)
+    force_spill = "true" if memory == "force-spill" else "false"
+    tasks = [join_world.subtask(index, build, index, debug__force_spill=force_spill) for index in range(SUBTASKS)]
+    counters = run_all(join_world, tasks)
+    assert any(each.spilled_bytes > 0 for each in counters) == (memory != "whole")
+    assert sorted(each.managed_bytes_peak > 0 for each in counters) == [False, False, True]
+    texts = table.column("w").to_pylist()
+    expected = Counter({(k, v, texts[k]): SUBTASKS for k, v in zip(*LEFT.to_pydict().values(), strict=True)})
+    expected.update((None, None, texts[k]) for k in range(5000, rows))
+    assert join_world.rows() == expected
+
+
+def test_those_who_have_probed_wait_for_those_who_have_not_come_and_end_with_them(join_world):
+    join_world.how, join_world.shares_marks = JoinType.RIGHT, True
+    build = join_world.produced(right(10, 5), 2, SUBTASKS, "BROADCAST")
+    first = join_world.subtask(0, build, 0)
+    thread, errors = join_world.start(first.run)
+    wait_until(lambda: first.counters().rows_in == 9000 + 10)
+    thread.join(0.05)
+    assert thread.is_alive()
+    others = [join_world.subtask(index, build, index) for index in (1, 2)]
+    runs = [join_world.start(task.run) for task in others]
+    for each, _ in (*runs, (thread, errors)):
+        each.join(END_S)
+    assert [errors, *(each for _, each in runs)] == [[], [], []]
+    assert sum(count for (k, _, _), count in join_world.rows().items() if k is None) == 0
+
+
+def test_a_subtask_whose_rows_are_not_needed_any_more_goes_on_marking(join_world):
+    join_world.how, join_world.shares_marks = JoinType.RIGHT, True
+    build = join_world.produced(right(5300, 20), 2, SUBTASKS, "BROADCAST")
+    long = pa.table({"k": [n // 40 for n in range(200_000)], "v": list(range(200_000))})  # of many batches
+    tasks = [join_world.subtask(0, build, 0, probed=long, limit=1)]
+    other = LEFT.set_column(0, "k", pa.array([-1] * LEFT.num_rows))
+    tasks += [join_world.subtask(index, build, index, probed=other, run=False) for index in (1, 2)]
+    runs = [join_world.start(task.run) for task in tasks]
+    runs[0][0].join(END_S)
+    for work in join_world.late:
+        join_world.start(work)
+    for thread, _ in runs:
+        thread.join(END_S)
+    assert [errors for _, errors in runs] == [[]] * SUBTASKS
+    rows = join_world.rows()
+    assert sum(count for (k, _, _), count in rows.items() if k is not None) == 1
+    assert sorted(int(w[:4]) for k, _, w in rows if k is None) == list(range(5000, 5300))
 
 
 def endless(join_world):
@@ -323,3 +383,45 @@ def test_the_builders_error_is_the_cause_of_the_others():
     assert builds.enter("key").is_builder
     builder.leave()
     waiter.leave()
+
+
+def test_the_last_of_those_who_mark_rows_finishes_the_join():
+    builds = SharedBuilds()
+    first, second = builds.enter("key", 2), builds.enter("key", 2)
+    closed = []
+    first.share("join", lambda: closed.append(True))
+    assert second.wait(nothing) == "join"
+    assert second.end_probe(nothing) is None
+    second.leave()
+    assert first.end_probe(nothing) == "join"
+    assert closed == []
+    first.leave()
+    assert closed == [True]
+    assert builds.member_count == 0
+
+
+def test_marks_of_one_who_left_before_it_had_probed_are_missing():
+    builds = SharedBuilds()
+    first, second = builds.enter("key", 2), builds.enter("key", 2)
+    closed = []
+    first.share("join", lambda: closed.append(True))
+    second.leave()
+    with pytest.raises(ProducerFailedError):
+        first.end_probe(nothing)
+    first.leave()
+    assert closed == [True]
+    assert builds.member_count == 0
+
+
+def test_one_who_has_probed_ends_when_it_is_cancelled_while_others_have_not_come():
+    builds = SharedBuilds()
+    only = builds.enter("key", 2)
+    only.share("join", lambda: None)
+
+    def cancelled():
+        raise TaskCancelledError("cancelled")
+
+    with pytest.raises(TaskCancelledError):
+        only.end_probe(cancelled)
+    only.leave()
+    assert builds.member_count == 0

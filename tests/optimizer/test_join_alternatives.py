@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from engine.errors import PlanError
+from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import SortMergeJoinOperator
 from engine.graph.plan import Join
 from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.adaptive_facts import adaptive_join
 from engine.optimizer.join_alternatives import (
     BF,
     CORRECT_PAIRS,
@@ -102,6 +105,56 @@ def test_the_broadcast_side_is_built():
 def test_a_null_aware_anti_join_builds_a_right_side_that_every_subtask_has():
     assert offered(JoinType.ANTI, null_aware=True) == {(FB, SECOND)}
     assert offered(JoinType.ANTI, null_aware=True, one_subtask=True) == {(FF, SECOND)}
+
+
+def test_where_subtasks_mark_the_same_rows_the_side_that_is_kept_may_be_broadcast():
+    for how, added in ((JoinType.LEFT, (BF, FIRST)), (JoinType.SEMI, (BF, FIRST)), (JoinType.RIGHT, (FB, SECOND))):
+        join = Join(how, ("k",), ("k",), coalesce_keys=True)
+        found = {
+            (each.pair, each.variant.strategy)
+            for each in offered_alternatives(join, one_subtask=False, shares_marks=True)
+        }
+        assert found == {*offered(how), added}
+    join = Join(JoinType.ANTI, ("k",), ("k",), coalesce_keys=True, null_aware=True)
+    assert {each.pair for each in offered_alternatives(join, one_subtask=False, shares_marks=True)} == {FB}
+
+
+def marking_plan(how, *, is_replicated=False):
+    builder = Builder()
+    few = builder.source(schema(a="int64", x="int64"), rows=1e5, path="few.parquet")
+    changed = msgspec.structs.replace(builder.nodes[few].operator, is_replicated=is_replicated)
+    builder.nodes[few] = msgspec.structs.replace(builder.nodes[few], operator=changed)
+    many = builder.source(schema(b="int64", y="int64"), rows=1e7, path="many.parquet")
+    node = builder.join(few, many, left_on="a", right_on="b", how=how)
+    builder.sink(builder.aggregate(node, ("a",), ("count_all", None)))
+    return builder.plan()
+
+
+@pytest.mark.parametrize("how", [JoinType.LEFT, JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize(
+    ("settings", "is_shared"),
+    [
+        (OptimizerSettings(parallelism=4, is_one_process=True), True),
+        (OptimizerSettings(parallelism=4), False),
+        (OptimizerSettings(parallelism=4, is_one_process=True, execution_mode=ExecutionMode.BATCH), False),
+    ],
+)
+def test_rows_of_a_broadcast_side_are_marked_by_subtasks_of_one_process_that_run_together(how, settings, is_shared):
+    optimized = optimize(marking_plan(how), settings)
+    join = next(node for node in optimized.nodes if node.alternative)
+    ships = tuple(channel.ship_strategy for channel in join.inputs)
+    assert (ships == (BROADCAST, FORWARD)) == join.descriptor.operator.shares_marks == is_shared
+    # rows without a match come from any subtask, and no other side may be built at run time
+    groups = [node for node in optimized.nodes if "aggregate by" in node.descriptor.name]
+    assert not is_shared or HASH in [channel.ship_strategy for node in groups for channel in node.inputs]
+    assert (adaptive_join(optimized, join) is None) == is_shared
+
+
+def test_a_replicated_side_that_is_kept_is_not_what_all_subtasks_mark():
+    one_process = OptimizerSettings(parallelism=4, is_one_process=True)
+    optimized = optimize(marking_plan(JoinType.LEFT, is_replicated=True), one_process)
+    join = next(node for node in optimized.nodes if node.alternative)
+    assert not getattr(join.descriptor.operator, "shares_marks", False)
 
 
 def test_the_skewed_join_broadcasts_the_small_side_and_leaves_the_large_one():

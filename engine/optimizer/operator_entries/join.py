@@ -34,10 +34,12 @@ from engine.graph.operator_descriptor import (
 from engine.graph.plan import Join, PlanNode
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.said_operators import JoinType
+from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.expression_rewriting import substitute
 from engine.optimizer.input_changes import filter_input, narrow_input
+from engine.optimizer.join_alternatives import BF, FB, MARKING_PAIRS, LocalStrategy
 from engine.optimizer.join_estimates import join_rows
 from engine.optimizer.join_planning import join_candidates
 from engine.optimizer.join_translation import held_estimates, join_translation, share_of_left
@@ -137,7 +139,12 @@ class JoinEntry(OperatorEntry[Join]):
         schemas = (left.descriptor.output_schema, right.descriptor.output_schema)
         heavy = candidate.inputs[0].shipping.partitioner.heavy
         share = share_of_left(left.estimates, right.estimates)
-        translated = join_translation(operator, *schemas, candidate.node.schema, candidate.strategy, heavy, share)
+        builds_left = candidate.strategy == LocalStrategy.HASH_BUILD_FIRST
+        is_broadcast = candidate.inputs[1 - builds_left].shipping.strategy is ShipStrategy.BROADCAST
+        shares_marks = is_broadcast and (BF if builds_left else FB) in MARKING_PAIRS.get(operator.how, ())
+        translated = join_translation(
+            operator, *schemas, candidate.node.schema, candidate.strategy, heavy, share, shares_marks=shares_marks
+        )
         held, copies = held_estimates(candidate, left.estimates, right.estimates)
         weight = builder.weight(held, max(1, candidate.parallelism // copies))
         node_id, name = candidate.node.id, builder.name_of(candidate.node)

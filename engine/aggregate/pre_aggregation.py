@@ -13,8 +13,8 @@ rows have then met about n^2 / 2 / groups.
     131 072 rows, 115 000 new groups    grouping does not pay, unless the plan expects 4 million rows of a subtask:
                                         16 000 rows have met one of 57 000 groups, so there are about 460 000
 
-Where the plan has put states below a join because there are few of many rows (``rows_expected``), groups are estimated
-from the rows that have met one, as long as the table holds all of them: it goes on where these are far fewer.
+Where the plan knows about how many rows there are (``rows_expected``), groups are estimated from the rows that have met
+one, as long as the table holds all of them: it goes on where these are far fewer.
 
 Very wide keys and values lie beside the table, in a file: with the job where rows that it sends may refer to them, so
 that they are written once for both phases; else with the operator, until it passes rows through.

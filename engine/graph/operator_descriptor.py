@@ -285,8 +285,8 @@ class HashAggregateOperator(Exact, frozen=True, tag="hash_aggregate"):
     "single" does both. The columns of states are documented in ``engine.accumulators.aggregate_functions``.
     ``is_sorted_next``: partial states go straight into a sort, where a state costs more than in an exchange.
     ``expects_no_fewer``: the plan expects as many partial states as rows, so that few rows say whether that is so.
-    ``rows_expected``: number of rows of which a subtask is expected to make far fewer states, however many of the first
-    rows are new groups; 0: the first rows say whether it does.
+    ``rows_expected``: number of rows that a subtask of a partial aggregate is expected to get, so that it goes on where
+    these will be far more than the groups, however many of the first rows are new ones; 0: the first rows decide.
     ``by_run``: rows come from a source in the same task, and groups are complete with its run
     (``SourceOperator.in_runs``).
     ``threads``: number of threads that merge groups of a subtask where they are many, its own included.

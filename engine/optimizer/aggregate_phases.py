@@ -82,6 +82,7 @@ def add_partial(
             aggregate.calls,
             is_sorted_next,
             expects_no_fewer=fewest >= below.estimates.rows,
+            rows_expected=int(below.estimates.rows / below.parallelism),
         ),
         (below.descriptor.output_schema,),
         aggregate.state_schema,

@@ -64,7 +64,10 @@ def test_a_grouped_aggregate_is_partial_then_final():
     assert isinstance(arguments.operator, ProjectOperator)
     assert arguments.output_schema.names == ("k", "__arg0")
     assert [each.name for each in arguments.operator.expressions] == ["k", "__arg0"]
-    assert partial.operator == msgspec.structs.replace(second.chain[0].operator, phase="partial")
+    expected = msgspec.structs.replace(
+        second.chain[0].operator, phase="partial", rows_expected=partial.operator.rows_expected
+    )
+    assert partial.operator == expected
     assert partial.output_schema.names == ("k", "__state0_0", "__state1_0")
     assert second.chain[0].input_schemas == (partial.output_schema,)
     assert first.outputs[0].partitioner.keys == ("k",)

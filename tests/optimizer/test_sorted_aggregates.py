@@ -53,6 +53,7 @@ def test_a_partial_knows_whether_the_plan_expects_fewer_states_than_rows(distinc
     operators = [node.descriptor.operator for node in optimized.nodes]
     (partial,) = [each for each in operators if isinstance(each, HashAggregateOperator) and each.phase == "partial"]
     assert partial.expects_no_fewer is expects_no_fewer
+    assert partial.rows_expected == ROWS // optimized.nodes[0].parallelism
 
 
 def test_groups_are_sorted_by_all_of_their_keys_those_of_the_sort_first():

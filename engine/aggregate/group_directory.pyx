@@ -22,7 +22,7 @@ from engine.records.byte_kernels cimport prefetch
 
 cdef enum:
     FILL_GROUPS = 32            # groups entered together
-    SMALL_BYTES = 512 << 10     # up to here a directory becomes four times as large, and its groups are entered less often
+    SMALL_BYTES = 512 << 10     # up to here a directory becomes four times as large: groups are entered less often
     SMALL_TIMES = 4
 
 

@@ -248,16 +248,15 @@ cdef class VectorProgram:
             schema_of: function from flags, which of the outputs are narrow, to the schema of the result.
         """
         cdef ArrowBatch opened = self._opened(batch, places)
-        cdef OpenedBatch source = opened_batch(passing) if passed else None
         cdef Workspace workspace = take_workspace(self._number, self._kinds, self._constants)
         cdef int32_t status = RUN_NOT_NARROW
         while status == RUN_NOT_NARROW:
-            made = self._run_once(opened, workspace, narrow, &status, passing, source, targets, passed, schema_of)
+            made = self._run_once(opened, workspace, narrow, &status, passing, targets, passed, schema_of)
         keep_workspace(self._number, workspace)
         return made
 
     cdef object _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status, passing,
-                          OpenedBatch source, list targets, list passed, schema_of):
+                          list targets, list passed, schema_of):
         cdef int64_t count = opened.row_count
         cdef int32_t index
         cdef BatchBuilder builder
@@ -280,7 +279,7 @@ cdef class VectorProgram:
                 builder.set_values(targets[index], columns[index].null_count, columns[index].validity, NULL,
                                    columns[index].values)
             for target, place in passed:
-                builder.set_child(target, source, place, 0)
+                builder.set_child(target, opened_batch(passing), place, 0)
             return builder.build_like(passing)
         finally:
             free(columns)

@@ -35,7 +35,7 @@ class Identity(ChainedOperator):
     """Passes batches on."""
 
     def open(self, context: TaskContext, output: Output) -> None:
-        """Take what the output takes."""
+        """Have batches come as the output has them."""
         super().open(context, output)
         self.takes_opened = output.takes_opened
 

@@ -259,7 +259,14 @@ def run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tabl
             return sort_rows(rows, keys, None)
         case HashJoinOperator() | SortMergeJoinOperator() as join:
             schemas = node.descriptor.input_schemas
-            pairs = joined(join, rows, inputs[1][subtask], join.left_keys, join.right_keys)
+            sides = [rows, inputs[1][subtask]]
+            if isinstance(join, HashJoinOperator) and join.shares_marks:
+                # Subtasks know together what was matched: rows come from any of them, here all from the last one.
+                if subtask < node.parallelism - 1:
+                    return []
+                probe = 1 if join.build_left else 0
+                sides[probe] = [row for each in inputs[probe] for row in each]
+            pairs = joined(join, *sides, join.left_keys, join.right_keys)
             return [
                 {
                     name: None if pair[side] is None else pair[side][schemas[side].names[index]]

@@ -62,7 +62,7 @@ def listening_ports(pid):
 
 def routes_of(cluster):
     """Every path of the JobManager's own table; variables name nothing that is there."""
-    found = [("POST", "/rpc")]
+    found = [("POST", f"/rpc/{name}") for name in ("resourcemanager", "dispatcher", "leader", "nobody")]
     for path, methods in cluster.get("/openapi.json")["paths"].items():
         filled = re.sub(r"\{[^}]*\}", "0" * 32, path)
         found += [(method.upper(), filled) for method in methods if (method, path) != ("delete", "/cluster")]
@@ -76,7 +76,8 @@ def fuzzers(cluster, credentials, seed):
         HttpFuzz(("127.0.0.1", port), credentials, routes_of(cluster), random.Random(seed.random()))
         for port in listening_ports(cluster.pids("jobmanager")[0])
     ]
-    targets = [("POST", "/rpc"), ("GET", "/metrics")]
+    names = [line["id"] for line in task_managers(cluster)]
+    targets = [("POST", f"/rpc/{kind}-{name}") for name in names for kind in ("taskexecutor", "insight")]
     for pid in cluster.pids("taskmanager"):
         known = {int(line["path"].partition("/")[0].rpartition(":")[2]) for line in task_managers(cluster)}
         for port in listening_ports(pid):
@@ -177,8 +178,4 @@ def check_http(answered, text):
             assert answer == 401, f"{name} {answer}\n{text}"
         if name == "replayed":
             assert answer == "once, then 401", f"{name} {answer}\n{text}"
-        if name == "called":
-            assert answer == "called", f"{name} {answer}\n{text}"
-    # 413, 426: what needs the secret and takes no body
-    assert sum(answered["signed", status] for status in (200, 413, 426)) > 0, text
-    assert answered["called", "called"] > 0, text
+    assert answered["signed", 200] > 0, text

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import hashlib
 import re
 import socket
 import threading
 import time
 
+import aiohttp
 import psutil
 import pytest
 
 from engine.clock import ManualClock
-from engine.errors import FencedError, IllegalTransitionError, JobNotFoundError, VersionMismatchError
-from engine.rpc import called_connection, calling_connection, frames, http_service
-from engine.rpc.credentials import Credentials
+from engine.errors import FencedError, IllegalTransitionError, JobNotFoundError
+from engine.rpc import http_service
+from engine.rpc.codec import MessageCodec
+from engine.rpc.credentials import AUTHORIZATION, SEAL_BYTES, Credentials
 from engine.rpc.errors import (
     AccessDeniedError,
     EndpointUnreachableError,
@@ -24,14 +27,78 @@ from engine.rpc.errors import (
     RpcTimeoutError,
     UntrustedReplyError,
 )
-from engine.rpc.fencing import FollowerFence
-from engine.rpc.frames import BROKEN
-from engine.rpc.http_server import HttpServer
+from engine.rpc.fencing import FollowerFence, LeaderFence
+from engine.rpc.http_server import EPOCH_HEADER, HttpServer
 from engine.rpc.http_service import HttpRpcService
-from engine.rpc.refusals import REFUSALS, Reason
-from tests.rpc.calls import CODEC, Hand, run
 from tests.rpc.served import SECRET, WAIT_S
-from tests.rpc.test_local_gateway import Add, Break, Carry, Sleep
+from tests.rpc.test_local_gateway import TYPES, Add, Break, Carry, Counter, Sleep
+
+CODEC = MessageCodec(TYPES)
+
+
+class Slow(Counter):
+    """Notes how its handlers end."""
+
+    def __init__(self, fence) -> None:
+        super().__init__(fence)
+        self.began = asyncio.Event()
+        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def sleep(self, request):
+        self.began.set()
+        try:
+            if request.seconds < 0:  # must not stop half-way
+                return await self.complete(self._whole(-request.seconds))
+            await asyncio.sleep(request.seconds)
+        except asyncio.CancelledError:
+            if request.seconds > 0:
+                self.ended.set_result("cancelled")
+            raise
+        return await super().sleep(Sleep(0))
+
+    async def _whole(self, seconds):
+        await asyncio.sleep(seconds)
+        self.ended.set_result("whole")
+        return await super().sleep(Sleep(0))
+
+
+class World:
+    """A service with an endpoint, and one that calls it."""
+
+    def __init__(self, fence, caller_secret=SECRET, checks_local=False) -> None:
+        self.servers = [HttpServer("127.0.0.1", (0,), Credentials(SECRET)) for _ in range(2)]
+        secrets = (Credentials(SECRET), caller_secret and Credentials(caller_secret))
+        self.called, self.calling = (
+            HttpRpcService(server, CODEC, secret or None, checks_local=checks_local)
+            for server, secret in zip(self.servers, secrets, strict=True)
+        )
+        self.endpoint = Slow(fence)
+
+    def gateway(self, epoch=1):
+        return self.calling.connect(self.called.address_of("counter"), epoch)
+
+
+def run(scenario, fence=None, **arguments):
+    async def body():
+        world = World(fence or LeaderFence(1), **arguments)
+        for server in world.servers:
+            await server.start()
+        world.called.start(world.endpoint)
+        try:
+            return await asyncio.wait_for(scenario(world), WAIT_S)
+        finally:
+            await world.endpoint.stop()
+            for service in (world.calling, world.called):
+                await service.close()
+            for server in world.servers:
+                await server.stop()
+            await asyncio.sleep(0)
+            left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            if left:
+                await asyncio.wait(left, timeout=WAIT_S)
+            assert not [task for task in left if not task.done()]
+
+    return asyncio.run(body())
 
 
 def test_a_call_is_answered_over_the_network():
@@ -60,7 +127,7 @@ def test_a_call_to_an_endpoint_of_the_same_process_takes_the_short_way():
     async def scenario(world):
         for address in ("counter", world.called.address_of("counter")):
             await world.called.connect(address, 1).ask(Add([1]))
-        assert not world.called._connections
+        assert world.called._session is None
         assert world.endpoint.numbers == [1, 1]
 
     run(scenario)
@@ -105,20 +172,20 @@ def test_another_epoch_is_refused_before_the_message_is_decoded():
                 await world.gateway(epoch).ask(Add([7]))
             assert (fenced.value.expected, fenced.value.received) == (1, epoch)
         # Even bytes that are no message: the epoch is what is wrong first.
-        async with Hand(world) as hand:
-            assert isinstance(CODEC.decode_error(await hand.ask(b"\xff", epoch=2)), FencedError)
-            assert isinstance(CODEC.decode_error(await hand.ask(b"\xff", epoch=1)), MessageCodecError)
+        status, answer = await post(world, b"\xff", epoch="2")
+        assert status == 200 and isinstance(CODEC.decode_error(answer), FencedError)
+        status, answer = await post(world, b"\xff", epoch="1")
+        assert isinstance(CODEC.decode_error(answer), MessageCodecError)
         assert world.endpoint.numbers == []
 
     run(scenario)
 
 
-def test_a_follower_obeys_the_highest_epoch_and_none_without_proof_raises_it():
+def test_a_follower_obeys_the_highest_epoch_and_no_unsigned_one_raises_it():
     async def scenario(world):
         await world.gateway(3).ask(Add([3]))
-        async with Hand(world, changed=lambda keys: (b"?" * 32, keys[1])) as hand:
-            hand.send(hand.call(CODEC.encode(Add([9])), epoch=9))
-            assert await hand.heard() == (BROKEN, 0, b"")
+        status, _ = await post(world, CODEC.encode(Add([9])), epoch="9", signed_epoch="3")
+        assert status == 401
         await world.gateway(3).ask(Add([3]))
         await world.gateway(5).ask(Add([5]))
         with pytest.raises(FencedError):
@@ -126,6 +193,28 @@ def test_a_follower_obeys_the_highest_epoch_and_none_without_proof_raises_it():
         assert world.endpoint.numbers == [3, 3, 5]
 
     run(scenario, fence=FollowerFence())
+
+
+async def post(world, body, epoch, signed_epoch=None, deadline=None):
+    """Send a call by hand; return status and body of its answer."""
+    target = "/rpc/counter"
+    digest = hashlib.sha256(body).hexdigest()
+    signature = Credentials(SECRET).sign("POST", target, digest, epoch if signed_epoch is None else signed_epoch)
+    headers = {EPOCH_HEADER: epoch, AUTHORIZATION: signature}
+    if deadline is not None:
+        headers["X-Drey-Deadline-Ms"] = deadline
+    url = f"http://127.0.0.1:{world.servers[0].port}{target}"
+    async with aiohttp.ClientSession() as session, session.post(url, data=body, headers=headers) as response:
+        return response.status, (await response.read())[:-SEAL_BYTES]
+
+
+@pytest.mark.parametrize(("epoch", "deadline"), [("x", None), ("", None), ("1", "soon"), ("1" * 5000, None)])
+def test_headers_that_are_no_numbers_are_refused(epoch, deadline):
+    async def scenario(world):
+        assert (await post(world, CODEC.encode(Add([1])), epoch, deadline=deadline))[0] == 400
+        assert world.endpoint.numbers == []
+
+    run(scenario)
 
 
 def test_a_deadline_ends_the_waiting_and_the_handler():
@@ -143,9 +232,8 @@ def test_a_deadline_ends_the_waiting_and_the_handler():
 
 def test_the_called_side_keeps_the_deadline_by_itself():
     async def scenario(world):
-        async with Hand(world) as hand:
-            reply = await hand.ask(CODEC.encode(Sleep(WAIT_S)), timeout_s=0.05)
-            assert isinstance(CODEC.decode_error(reply), RpcTimeoutError)
+        status, answer = await post(world, CODEC.encode(Sleep(WAIT_S)), "1", deadline="50")
+        assert status == 200 and isinstance(CODEC.decode_error(answer), RpcTimeoutError)
         assert await world.endpoint.ended == "cancelled"
 
     run(scenario)
@@ -238,7 +326,7 @@ def test_a_caller_whose_clock_differs_is_told_by_how_much_and_from_whom_and_so_i
         told = rf"/counter refuses Add of {here}: .* 7[5-9] s old by the clock of {here}, "
         with pytest.raises(AccessDeniedError, match=told + "more than the 60 s that are allowed"):
             await world.gateway().ask(Add([1]))
-        refused = "POST /rpc from 127.0.0.1 is refused: "
+        refused = "POST /rpc/counter from 127.0.0.1 is refused: "
         assert any(text.startswith(refused) and "clocks of the machines differ" in text for text in caplog.messages)
         clock.advance(30)
         await world.gateway().ask(Add([1]))
@@ -246,119 +334,13 @@ def test_a_caller_whose_clock_differs_is_told_by_how_much_and_from_whom_and_so_i
     run(scenario)
 
 
-def test_calls_before_the_connection_is_there_wait_for_it_in_their_order_and_may_be_given_up():
-    async def scenario(world):
-        calls = [asyncio.ensure_future(world.gateway().ask(Add([number]))) for number in range(5)]
-        await asyncio.sleep(0)
-        calls[1].cancel()
-        late = world.gateway().ask(Add([5]))
-        await asyncio.gather(*(call for call in calls if call is not calls[1]), late)
-        assert world.endpoint.numbers == [0, 2, 3, 4, 5]
-        assert len(world.servers[0]._guard) == 1
-
-    run(scenario)
-
-
-def test_a_handler_that_is_cancelled_by_what_it_waits_for_is_told_to_the_caller():
-    async def scenario(world):
-        call = asyncio.ensure_future(world.gateway().ask(Sleep(-WAIT_S), None))
-        await world.endpoint.began.wait()
-        await world.endpoint.stop()
-        with pytest.raises(EndpointUnreachableError, match="has ended the call"):
-            await call
-
-    run(scenario)
-
-
-def test_a_connection_that_says_nothing_until_a_deadline_takes_no_further_calls():
-    async def scenario(world):
-        await world.gateway().ask(Add([1]))
-        (connection,) = world.calling._connections.values()
-        held = asyncio.ensure_future(world.gateway().ask(Sleep(WAIT_S), None))
-        await world.endpoint.began.wait()
-        with pytest.raises(RpcTimeoutError):
-            await world.gateway().ask(Sleep(WAIT_S), timeout_s=0.05)
-        await world.gateway().ask(Add([2]))
-        assert len(world.servers[0]._guard) == 2 and not held.done()
-        held.cancel()
-        await connection.ended
-
-    run(scenario)
-
-
-def test_a_deadline_on_a_connection_that_lives_leaves_it_as_it_is():
-    async def scenario(world):
-        late = asyncio.ensure_future(world.gateway().ask(Sleep(WAIT_S), timeout_s=0.3))
-        await world.endpoint.began.wait()
-        await world.gateway().ask(Add([1]))
-        with pytest.raises(RpcTimeoutError):
-            await late
-        await world.gateway().ask(Add([2]))
-        assert len(world.servers[0]._guard) == 1
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("side", [calling_connection, called_connection])
-def test_a_connection_that_is_not_used_is_closed_and_one_with_an_open_call_is_kept(side, monkeypatch):
-    monkeypatch.setattr(side, "_IDLE_S", 0.1)
-
-    async def scenario(world):
-        await world.gateway().ask(Sleep(0.3))
-        (connection,) = world.calling._connections.values()
-        await connection.ended
-        await world.gateway().ask(Add([1]))
-
-    run(scenario)
-
-
-def test_a_clock_that_jumps_while_a_connection_is_there_is_told_too():
-    async def scenario(world):
-        clock = ManualClock(time.time())
-        world.calling._credentials = Credentials(SECRET, clock)
-        await world.gateway().ask(Add([1]))
-        before = REFUSALS.counts[Reason.CLOCK]
-        clock.advance(300)
-        here = re.escape(socket.gethostname())
-        with pytest.raises(AccessDeniedError, match=rf"/counter refuses Add of {here}: .* 300 s ahead by the clock of"):
-            await world.gateway().ask(Add([2]))
-        assert REFUSALS.counts[Reason.CLOCK] == before + 1
-        world.servers[0]._credentials._clock = world.called._credentials._clock = clock
-        await world.gateway().ask(Add([3]))
-        assert world.endpoint.numbers == [1, 3]
-        assert len(world.servers[0]._guard) == 1
-
-    run(scenario)
-
-
-def test_a_server_without_connections_of_calls_has_another_version():
-    async def scenario(world):
-        other = HttpServer("127.0.0.1", (0,), Credentials(SECRET))
-        await other.start()
-        try:
-            with pytest.raises(VersionMismatchError, match=r"takes no connections of calls.*Not Found: POST /rpc"):
-                await world.calling.connect(f"127.0.0.1:{other.port}/counter", 1).ask(Add([1]))
-        finally:
-            await other.stop()
-
-    run(scenario)
-
-
-def test_a_message_or_a_reply_beyond_the_limit_is_refused(monkeypatch):
+def test_a_message_beyond_the_limit_is_refused(monkeypatch):
     monkeypatch.setattr(http_service, "MESSAGE_LIMIT", 1000)
 
     async def scenario(world):
-        with pytest.raises(RemoteCallError, match=r"does not take Add: it has .* at most 1000 are allowed"):
+        with pytest.raises(RemoteCallError, match="413"):
             await world.gateway().ask(Add(list(range(10_000))))
-        assert world.endpoint.numbers == []
-        monkeypatch.setattr(called_connection, "MESSAGE_LIMIT", 500)
-        await world.gateway().ask(Add([1] * 300))
-        with pytest.raises(RemoteCallError, match=r"the reply has .* at most 500 are allowed"):
-            await world.gateway().ask(Add([1] * 300))
-        monkeypatch.setattr(frames, "MESSAGE_LIMIT", 500)
-        monkeypatch.setattr(http_service, "MESSAGE_LIMIT", 10_000)
-        with pytest.raises(EndpointUnreachableError, match="the other side cannot read the call"):
-            await world.gateway().ask(Add([1] * 3000))
+        await world.gateway().ask(Add([1]))
 
     run(scenario)
 

@@ -42,7 +42,7 @@ from engine.optimizer.join_estimates import candidate_pairs
 from engine.optimizer.properties import RANDOM, GlobalProperties, hashed_by
 from engine.optimizer.range_planning import find_range, pair_costs, range_pairs
 from engine.optimizer.replication import HINT as REPLICATED_HINT
-from engine.optimizer.replication import arriving, is_replicated, replicated_shipping, replicating
+from engine.optimizer.replication import arriving, is_replicable, is_replicated, replicated_shipping, replicating
 from engine.optimizer.settings import OptimizerSettings
 from engine.shown_sizes import size_text
 from engine.statistics.costs import (
@@ -103,7 +103,7 @@ def join_candidates(
 def _shares_marks(lefts: list[Candidate], rights: list[Candidate], settings: OptimizerSettings) -> bool:
     """Whether all subtasks run in one process at one time, and none reads all rows of a side by itself."""
     is_together = settings.is_one_process and settings.execution_mode is ExecutionMode.PIPELINED
-    return is_together and not any(map(is_replicated, (*lefts, *rights)))
+    return is_together and not any(is_replicated(each) or is_replicable(each) for each in (*lefts, *rights))
 
 
 def _range_pairs(join: Join, left: Candidate, right: Candidate) -> float | None:

@@ -8,7 +8,7 @@ import pytest
 from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import ColumnRef
-from engine.graph.operator_descriptor import SortMergeJoinOperator
+from engine.graph.operator_descriptor import SortMergeJoinOperator, SourceOperator
 from engine.graph.plan import Join
 from engine.graph.said_operators import JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
@@ -30,7 +30,7 @@ from engine.optimizer.join_alternatives import (
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.interpreter import join_pairs
-from tests.optimizer.plan_building import Builder, call, column, schema, skew_join
+from tests.optimizer.plan_building import Builder, call, column, lit, schema, skew_join
 
 FOUR = OptimizerSettings(parallelism=4)
 HASH, BROADCAST, FORWARD = ShipStrategy.PARTITION_HASH, ShipStrategy.BROADCAST, ShipStrategy.FORWARD
@@ -119,11 +119,13 @@ def test_where_subtasks_mark_the_same_rows_the_side_that_is_kept_may_be_broadcas
     assert {each.pair for each in offered_alternatives(join, one_subtask=False, shares_marks=True)} == {FB}
 
 
-def marking_plan(how, *, is_replicated=False):
+def marking_plan(how, *, is_replicated=False, is_filtered=False):
     builder = Builder()
     few = builder.source(schema(a="int64", x="int64"), rows=1e5, path="few.parquet")
     changed = msgspec.structs.replace(builder.nodes[few].operator, is_replicated=is_replicated)
     builder.nodes[few] = msgspec.structs.replace(builder.nodes[few], operator=changed)
+    if is_filtered:
+        few = builder.filter(few, call("greater", "x", lit(1)))
     many = builder.source(schema(b="int64", y="int64"), rows=1e7, path="many.parquet")
     node = builder.join(few, many, left_on="a", right_on="b", how=how)
     builder.sink(builder.aggregate(node, ("a",), ("count_all", None)))
@@ -150,11 +152,18 @@ def test_rows_of_a_broadcast_side_are_marked_by_subtasks_of_one_process_that_run
     assert (adaptive_join(optimized, join) is None) == is_shared
 
 
-def test_a_replicated_side_that_is_kept_is_not_what_all_subtasks_mark():
+@pytest.mark.parametrize("how", [JoinType.LEFT, JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_a_replicated_side_that_is_kept_is_not_what_all_subtasks_mark(how, is_filtered):
     one_process = OptimizerSettings(parallelism=4, is_one_process=True)
-    optimized = optimize(marking_plan(JoinType.LEFT, is_replicated=True), one_process)
+    optimized = optimize(marking_plan(how, is_replicated=True, is_filtered=is_filtered), one_process)
     join = next(node for node in optimized.nodes if node.alternative)
     assert not getattr(join.descriptor.operator, "shares_marks", False)
+    # nor does each subtask read all of it, and return what has no match by itself
+    read = [
+        node.descriptor.operator for node in optimized.nodes if isinstance(node.descriptor.operator, SourceOperator)
+    ]
+    assert not any(source.is_replicated for source in read)
 
 
 def test_the_skewed_join_broadcasts_the_small_side_and_leaves_the_large_one():

@@ -260,6 +260,7 @@ cdef class VectorProgram:
         cdef int64_t count = opened.row_count
         cdef int32_t index
         cdef BatchBuilder builder
+        cdef OpenedBatch source = opened_batch(passing) if passed else None
         cdef StoredColumn* columns = <StoredColumn*>calloc(<size_t>self._output_count + 1, sizeof(StoredColumn))
         if columns == NULL:
             raise MemoryError("the results of an expression")
@@ -279,7 +280,7 @@ cdef class VectorProgram:
                 builder.set_values(targets[index], columns[index].null_count, columns[index].validity, NULL,
                                    columns[index].values)
             for target, place in passed:
-                builder.set_child(target, opened_batch(passing), place, 0)
+                builder.set_child(target, source, place, 0)
             return builder.build_like(passing)
         finally:
             free(columns)

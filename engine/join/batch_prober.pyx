@@ -19,7 +19,6 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
-
 from engine.join.bloom_filter cimport EXPECTED_ROWS
 from engine.join.build_table cimport TABLE_DICTIONARY, BuildTable, is_unique
 from engine.join.join_roles cimport JoinRoles
@@ -30,7 +29,6 @@ from engine.join.probe_matches cimport OUTPUT_ROWS, WHOLE_BATCH_BYTES, ProbeMatc
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport raise_failed_comparison
-
 
 
 @cython.final

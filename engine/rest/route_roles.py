@@ -99,6 +99,7 @@ ROLES: Final[dict[tuple[str, str], Role | None]] = {
     ("DELETE", "/cluster"): Role.ADMIN,
     ("PATCH", "/taskmanagers/{taskmanager_id}"): Role.ADMIN,
     ("GET", "/jobs/{job_id}/blobs/{key}"): None,
+    ("POST", "/rpc"): None,
     ("POST", "/rpc/{name}"): None,
 }
 

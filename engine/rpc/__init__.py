@@ -19,6 +19,12 @@ http_messages.py  Route, Access, HttpRequest, HttpResponse
 http_server.py    HttpServer: the server of a process, with all checks
 http_connection.py  its connections, bounded and timed
 http_service.py   HttpRpcService: transport between processes: order, epoch, deadline, cancellation
+greeting.py       how a connection of calls begins: a request to the HTTP server, proofs and keys of both sides
+frames.py         frames of such a connection, each with a proof that is good once
+calling_connection.py  CallingConnection: the end of the process that calls, kept from call to call
+called_connection.py   CalledConnection: the end of the process that answers
+calling_requests.py  CallingRequests: calls to processes whose programs know no frames, a request each
+called_requests.py   CalledRequests: their calls, answered
 http_forwarding.py  passing a request on to another process
 webhook.py        Webhook: texts for another program, signed and sent again
 tls.py            mutual TLS from security.ssl.*

@@ -4,6 +4,7 @@
     load_or_create(path) ─► sign(method, target, digest of the body) ─► value of the Authorization header
     verify(method, target, header) ─► the digest that the body must have, or AccessDeniedError
     seal(header, reply) ─► 32 bytes behind the reply ─► check_seal(header, reply, seal)
+    connection_keys(header, nonce, programs) ─► keys of calls and replies of one connection
     challenge() ─► prove(role, own, other's) ─► check_proof(role, own, other's, proof)          for raw sockets
 
 A signature is HMAC-SHA256 over method, target (path and query as sent), epoch, time, nonce and the SHA-256 of the body,
@@ -70,6 +71,7 @@ class Credentials:
         self._reply_key = _derived(secret, b"reply")
         self._peer_key = _derived(secret, b"peer")
         self._other_key = _derived(secret, b"other")
+        self._connection_key = _derived(secret, b"connection")
         self._clock = clock or SystemClock()
         self._nonces: set[str] = set()
         #: (time on this clock at which it may be forgotten, nonce), oldest first
@@ -111,7 +113,17 @@ class Credentials:
             raise AccessDeniedError(
                 "the request's credential is wrong: its sender has another cluster secret, or it was changed on the way"
             )
-        age_ms = self._clock.wall_ms() - int(time_ms)
+        self.check_time(int(time_ms))
+        self._note_nonce(nonce)
+        return body_digest
+
+    def now_ms(self) -> int:
+        """Return the time that a message says, for ``check_time`` of the other side."""
+        return self._clock.wall_ms()
+
+    def check_time(self, time_ms: int) -> None:
+        """Raise ClockDifferenceError for a message whose time is too far from that of this process."""
+        age_ms = self._clock.wall_ms() - time_ms
         if abs(age_ms) > ACCEPTED_MS:
             apart = f"{round(abs(age_ms) / 1000)} s {'old' if age_ms > 0 else 'ahead'}"
             raise ClockDifferenceError(
@@ -119,8 +131,6 @@ class Credentials:
                 f"{ACCEPTED_MS // 1000} s that are allowed: the clocks of the machines differ and must be set (or the "
                 "request was sent before)"
             )
-        self._note_nonce(nonce)
-        return body_digest
 
     def _signature(self, *parts: str) -> str:
         return hmac.new(self._request_key, _unambiguous(parts), hashlib.sha256).hexdigest()
@@ -149,6 +159,19 @@ class Credentials:
         """Raise AccessDeniedError unless a process with the secret made that reply to that request."""
         if not hmac.compare_digest(self.seal(header, reply, program), seal):
             raise AccessDeniedError("the reply does not come from a process with the cluster's secret")
+
+    def connection_keys(self, header: str, nonce: str, caller: str, called: str) -> tuple[bytes, bytes]:
+        """Return the keys of the two directions, calls and replies, of the connection that a request has begun.
+
+        ``header``: the Authorization header of the request. ``nonce``: fresh random text of the side that answered it.
+        ``caller``, ``called``: the programs of both sides, as they said.
+        """
+        said = (header, nonce, caller, called)
+        calls, replies = (
+            hmac.digest(self._connection_key, _unambiguous((direction, *said)), "sha256")
+            for direction in ("calls", "replies")
+        )
+        return calls, replies
 
     # ---- raw sockets: each side sends a challenge, then the proof of the other's ----
 

@@ -11,6 +11,7 @@ Held by: tests/rpc/test_http_server.py
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -90,9 +91,20 @@ class Parts(Protocol):
         ...
 
 
+class UpgradedConnection(asyncio.Protocol):
+    """Protocol of a connection after the answer to a request with the header Upgrade."""
+
+    #: future that is done when the connection has ended
+    closed: asyncio.Future[None]
+
+    def end(self) -> None:
+        """Begin nothing more, since the server stops, and close the connection when nothing is left."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class HttpResponse:
-    """An answer: a body, a file, or parts that are sent as they come."""
+    """An answer: a body, a file, parts that are sent as they come, or another protocol."""
 
     status: int = 200
     body: bytes = b""
@@ -102,6 +114,8 @@ class HttpResponse:
     file: Path | None = None
     #: chunks that are sent instead of ``body``; the headers go out at once
     parts: Parts | None = None
+    #: protocol of the connection from here on; ``headers`` name it, and the status is 101
+    upgraded: UpgradedConnection | None = None
     #: names and texts for the record of changes (``audit``), such as the job's name; never a secret
     audit: Mapping[str, str] = field(default_factory=dict)
 
@@ -112,6 +126,15 @@ class HttpError(EngineError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class RefusedAnswerError(Exception):
+    """The answer of another process has a status that says no; ``text`` is its body."""
+
+    def __init__(self, status: int, text: bytes) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.text = text
 
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -20,6 +20,8 @@ processes want to hear it; people and their tools say nothing and are answered.
 
 Errors are ``{"errors": [text]}``. Of a refused request only method, path and the caller's address are logged; refused
 credentials, clocks and versions are counted as well (``refusals``). When a caller goes away, its handler is cancelled.
+
+A handler may answer that the connection speaks another protocol from here on (``HttpResponse.upgraded``).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -40,7 +43,16 @@ from engine.network_address import address_text, bind_socket, canonical_host, is
 from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
 from engine.rpc.errors import AccessDeniedError, ClockDifferenceError, MissingCredentialError
 from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
-from engine.rpc.http_messages import Access, Caller, HttpError, HttpRequest, HttpResponse, Route, error_response
+from engine.rpc.http_messages import (
+    Access,
+    Caller,
+    HttpError,
+    HttpRequest,
+    HttpResponse,
+    Route,
+    UpgradedConnection,
+    error_response,
+)
 from engine.rpc.principal import READER, SECRET_HOLDER, Principal, Role, current_principal
 from engine.rpc.program import PROGRAM_HEADER, Program
 from engine.rpc.read_access import CHALLENGE, ReadAccess
@@ -48,7 +60,6 @@ from engine.rpc.refusals import REFUSALS, Reason
 from engine.rpc.user_tokens import UserTokens
 
 EPOCH_HEADER = "X-Drey-Epoch"
-DEADLINE_HEADER = "X-Drey-Deadline-Ms"
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
@@ -107,6 +118,8 @@ class HttpServer:
         self._guard: ConnectionGuard | None = None
         self._listener: asyncio.Server | None = None
         self._runner: web.AppRunner | None = None
+        #: connections that speak another protocol now
+        self._upgraded: set[UpgradedConnection] = set()
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -160,6 +173,8 @@ class HttpServer:
         runner, self._runner = self._runner, None
         self._listener.close()
         await self._guard.stop()
+        for connection in tuple(self._upgraded):
+            connection.end()
         await runner.cleanup()
 
     # ---- checks, in their order ----
@@ -245,8 +260,32 @@ class HttpServer:
                 )
             )
             own = {PROGRAM_HEADER: self.program.header} if self.program is not None and says_program else {}
+            if response.upgraded is not None:
+                return await self._upgrade(request, response.upgraded, {**response.headers, **own})
             return await _sent(request, response, own)
 
+        return answer
+
+    async def _upgrade(
+        self, request: web.Request, connection: UpgradedConnection, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
+        """Have a connection speak another protocol, until it ends."""
+        answer = web.StreamResponse(status=HTTPStatus.SWITCHING_PROTOCOLS, headers=headers)
+        answer.force_close()
+        protocol, transport = request.protocol, request.transport
+        if transport is None:
+            raise ConnectionResetError("the caller is gone")
+        await answer.prepare(request)
+        await answer.write_eof()
+        if transport.is_closing():
+            raise ConnectionResetError("the caller is gone")
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        self._upgraded.add(connection)
+        connection.closed.add_done_callback(lambda _: self._upgraded.discard(connection))
+        # The library's own protocol hears of nothing any more.
+        connection.closed.add_done_callback(lambda _: protocol.connection_lost(None))
+        await connection.closed
         return answer
 
     def _check_program(self, route: Route, request: web.Request) -> bool:

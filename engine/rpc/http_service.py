@@ -1,75 +1,73 @@
 """Calls between processes: HttpRpcService.
 
-    POST /rpc/<name>       body: a message (codec.py)      headers: signature, epoch, milliseconds until the deadline
-    200                    body: the reply, or the error that the called component raised, and its seal (credentials.py)
+    ask ─► same process? short way ─► the connection to that process, kept ─► CALL ─► REPLY     (``calling_connection``)
+    POST /rpc ─► greeting ─► connection ─► CALL ─► epoch ─► message ─► handler ─► REPLY          (``called_connection``)
 
-    ask ─► same process? short way ─► [in turn per address] signed request ─► headers of the answer ─► its body
+There is one connection from a process to each other one that it calls. It begins as a request to the HTTP server of
+the other one (``greeting``), with all checks of that, and both sides learn which program the other one is, and refuse
+another one (``program``). From then on each call is a frame with a proof (``frames``). Calls to a process whose program
+knows no connections are requests, each for itself (``calling_requests``), and those of such a process are answered
+(``called_requests``).
 
-Both sides say which program they are, and each refuses another one (``program``). The called side checks that and the
-epoch before it decodes anything, starts the handler, and sends the headers at once; the body follows when the handler
-has ended. A caller sends its next call to the same address only after those headers, so calls start in the order they
-were made, as within a process, and a call that waits holds up no other. A call that is refused was not begun; it is
-sent once more, since it may have been changed on the way.
+Calls to a process start in the order they were made, as within a process, and a call that waits holds up no other. A
+call that did not reach its handler, since it was changed on the way, is sent once more.
 
-A deadline goes with the call: when it passes, or the caller's connection closes, the handler is cancelled (one that
-must not stop half-way uses ``RpcEndpoint.complete``). A closed socket is EndpointUnreachableError at once. Connections
-are kept and reused. Nothing else is sent twice: only the caller knows whether a call may be repeated.
+A deadline goes with the call: when it passes, the caller gives up, or its connection ends, the handler is cancelled
+(one that must not stop half-way uses ``RpcEndpoint.complete``). A closed socket is EndpointUnreachableError at once.
+Nothing else is sent twice: only the caller knows whether a call may be repeated.
 
 Thread: the event loop only.
+
+Held by: tests/rpc/test_http_service.py
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import hashlib
 import json
 import socket
 import ssl
-import weakref
-from collections.abc import Callable
 from typing import cast
 
-import aiohttp
-
 from engine.errors import VersionMismatchError
+from engine.rpc.called_connection import CalledConnection
+from engine.rpc.called_requests import CalledRequests
+from engine.rpc.calling_connection import CallingConnection, NotBegunError
+from engine.rpc.calling_requests import CallingRequests, RequestedCall
 from engine.rpc.codec import MessageCodec
-from engine.rpc.credentials import AUTHORIZATION, SEAL_BYTES, Credentials
+from engine.rpc.credentials import Credentials
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import (
     AccessDeniedError,
+    ClockDifferenceError,
     EndpointUnreachableError,
     RemoteCallError,
     RpcTimeoutError,
     UntrustedReplyError,
 )
+from engine.rpc.frames import MESSAGE_LIMIT
 from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R
-from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
-from engine.rpc.http_server import DEADLINE_HEADER, EPOCH_HEADER, HttpServer
+from engine.rpc.greeting import METHOD, NO_SUCH_ROUTE, PATH, Asked, answer_greeting
+from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, RefusedAnswerError, Route
+from engine.rpc.http_server import HttpServer
 from engine.rpc.local_gateway import LocalRpcService
-from engine.rpc.program import PROGRAM_HEADER
+from engine.rpc.program import header_of
 from engine.rpc.request import Request
 
-#: largest message: a JobGraph or a task's descriptor with the functions in it
-MESSAGE_LIMIT = 64 * 1024 * 1024
-_CONTENT_TYPE = "application/msgpack"
-_CONNECT_S = 5.0
-#: seconds until idle connections are closed: less than the server's, so that no call meets a closing one
-_KEEPALIVE_S = 15.0
 _REFUSED = (401, 403)
 _OTHER_PROGRAM = 412
-#: status codes of calls that were not begun
-_NOT_BEGUN = (400, 404, 405, _OTHER_PROGRAM, *_REFUSED)
 _TEXT_MAX = 500
+#: seconds for connections to end when the service is closed
+_CLOSE_S = 1.0
 
 
 class HttpRpcService:
     """Endpoints of this process behind its server, and the way to those of others.
 
     Args:
-        server: carries the calls; its route is added here, so before it starts.
+        server: takes the calls of others; their routes are added here, so before it starts.
         codec: of all messages.
-        credentials: signs calls to others.
+        credentials: prove this process to others, and others to it.
         tls: client context when the others speak TLS.
         checks_local: calls within this process pass the codec as well.
     """
@@ -88,11 +86,14 @@ class HttpRpcService:
         self._tls = tls
         self._local = LocalRpcService(codec if checks_local else None)
         self._endpoints: dict[str, RpcEndpoint] = {}
-        self._session: aiohttp.ClientSession | None = None
+        #: connections that take calls, by ``host:port``
+        self._connections: dict[str, CallingConnection] = {}
+        #: all that have not ended
+        self._not_ended: set[CallingConnection] = set()
+        self._requests = CallingRequests(server, credentials, tls)
         self._is_closed = False
-        #: locks by address: one call at a time connects
-        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
-        server.add_routes([Route("POST", "/rpc/{name}", self._answer, Access.SECRET, MESSAGE_LIMIT, is_internal=True)])
+        greeting = Route(METHOD, PATH, self._begin, Access.SECRET, 0, is_internal=True)
+        server.add_routes([greeting, CalledRequests(server, self._endpoints, codec, credentials).route])
 
     # ---- RpcService ----
 
@@ -118,138 +119,105 @@ class HttpRpcService:
         authority, _, name = address.rpartition("/")
         if not authority or authority == self._server.address:
             return self._local.connect(name, epoch)
-        turn = self._turns.get(address)
-        if turn is None:
-            turn = self._turns[address] = asyncio.Lock()
-        return HttpGateway(self, address, epoch, turn)
+        return HttpGateway(self, address, epoch)
 
     async def close(self) -> None:
         """Close the connections to others, for good; the server is closed by its owner."""
         self._is_closed = True
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        ending = [connection.ended for connection in self._not_ended]
+        for connection in tuple(self._not_ended):
+            connection.close()
+        if ending:
+            await asyncio.wait(ending, timeout=_CLOSE_S)
+        await self._requests.close()
 
     # ---- the called side ----
 
-    async def _answer(self, request: HttpRequest) -> HttpResponse:
-        epoch, timeout_s = _call_headers(request)
-        name = request.variables["name"]
-        endpoint = self._endpoints.get(name)
-        try:
-            if endpoint is None:
-                raise EndpointUnreachableError(f"nothing answers at {self._server.address}/{name[:100]}")
-            endpoint.check_epoch(epoch)
-            message = self._codec.decode(request.body)
-        except Exception as error:
-            reply = self._codec.encode_error(error)
-            return HttpResponse(body=reply + self._seal(request, reply), content_type=_CONTENT_TYPE)
-        call = asyncio.get_running_loop().create_task(endpoint.dispatch(epoch, message), name=f"call of {name}")
-        seal = functools.partial(self._seal, request)
-        return HttpResponse(content_type=_CONTENT_TYPE, parts=_Reply(call, self._codec, timeout_s, seal))
-
-    def _seal(self, request: HttpRequest, reply: bytes) -> bytes:
-        """Return the seal that follows a reply and proves its origin to a caller that signed its request."""
-        header = request.headers.get(AUTHORIZATION)
-        if self._credentials is None or not header:
-            return b""
-        return self._credentials.seal(header, reply, self._program_header)
-
-    @property
-    def _program_header(self) -> str:
-        return "" if self._server.program is None else self._server.program.header
+    async def _begin(self, request: HttpRequest) -> HttpResponse:
+        headers, keys = answer_greeting(request, self._credentials, header_of(self._server.program))
+        check_time = None if self._credentials is None else self._credentials.check_time
+        connection = CalledConnection(
+            self._endpoints, self._codec, self._server.address, request.caller.address, keys, check_time
+        )
+        return HttpResponse(headers=headers, upgraded=connection)
 
     # ---- the calling side ----
 
-    async def call(self, gateway: HttpGateway, request: Request[R], timeout_s: float | None) -> R:
+    async def call(self, address: str, epoch: int, request: Request[R], timeout_s: float | None) -> R:
         """Send a call and return its reply."""
         body = self._codec.encode(request)
         what = type(request).__name__
+        if len(body) > MESSAGE_LIMIT:
+            raise RemoteCallError(
+                f"{address} does not take {what}: it has {len(body)} bytes, at most {MESSAGE_LIMIT} are allowed"
+            )
         try:
-            async with asyncio.timeout(timeout_s):
-                status, answer, header, said = await self._exchange(gateway, body, timeout_s)
-        except aiohttp.ClientSSLError as error:
-            raise AccessDeniedError(f"{gateway.address} and this process do not trust each other: {error}") from error
-        except (aiohttp.ClientError, ConnectionError) as error:
-            hint = " (or it refuses the certificate of this process)" if self._tls is not None else ""
-            raise EndpointUnreachableError(f"nothing answers at {gateway.address}: {_reason(error)}{hint}") from error
+            answer = await self._exchange(address, epoch, body, timeout_s)
+        except RefusedAnswerError as error:
+            raise _refusal(address, what, error) from error
+        except UntrustedReplyError as error:
+            raise UntrustedReplyError(f"{address} answers {what}, but {error}") from error
+        except VersionMismatchError as error:
+            raise VersionMismatchError(str(error)) from error
+        except ssl.SSLError as error:
+            raise AccessDeniedError(f"{address} and this process do not trust each other: {error}") from error
         except TimeoutError as error:
-            raise RpcTimeoutError(f"{gateway.address} did not answer {what} within {timeout_s} s") from error
-        except (OSError, RuntimeError) as error:  # RuntimeError: the library, of a connection that we closed ourselves
-            raise EndpointUnreachableError(f"nothing answers at {gateway.address}: {_reason(error)}") from error
-        if status in _REFUSED:
-            raise AccessDeniedError(f"{gateway.address} refuses {what} of {socket.gethostname()}: {_text(answer)}")
-        if status == _OTHER_PROGRAM:
-            raise VersionMismatchError(_text(answer))
-        # A sealed reply is what it is, whatever became of its status on the way.
-        if 400 <= status < 600 or (self._credentials is None and status != 200):
-            raise RemoteCallError(f"{gateway.address} answers {what} with {status}: {_text(answer)}")
-        if self._credentials is not None:
-            answer, seal = answer[:-SEAL_BYTES], answer[-SEAL_BYTES:]
-            try:
-                self._credentials.check_seal(header, answer, seal, said or "")
-            except AccessDeniedError as error:
-                raise UntrustedReplyError(f"{gateway.address} answers {what}, but {error}") from error
-        if self._server.program is not None:
-            self._server.program.check(said, gateway.address)
+            raise RpcTimeoutError(f"{address} did not answer {what} within {timeout_s} s") from error
+        except (OSError, ValueError) as error:  # ValueError: no address
+            hint = " (or it refuses the certificate of this process)" if self._tls is not None else ""
+            raise EndpointUnreachableError(f"nothing answers at {address}: {_reason(error)}{hint}") from error
         if self._codec.is_error(answer):
-            raise self._codec.decode_error(answer)
+            told = self._codec.decode_error(answer)
+            if isinstance(told, ClockDifferenceError):
+                raise ClockDifferenceError(f"{address} refuses {what} of {socket.gethostname()}: {told}")
+            raise told
         return cast("R", self._codec.decode(answer))
 
-    async def _exchange(
-        self, gateway: HttpGateway, body: bytes, timeout_s: float | None
-    ) -> tuple[int, bytes, str, str | None]:
-        """Return status and body of the answer, the credential that it was asked for with, and whose it is."""
-        async with gateway.turn:
-            response, header = await self._send(gateway, body, timeout_s)
-            if response.status in _NOT_BEGUN:
-                response.close()
-                response, header = await self._send(gateway, body, timeout_s)
-        async with response:
-            return response.status, await response.read(), header, response.headers.get(PROGRAM_HEADER)
+    async def _exchange(self, address: str, epoch: int, body: bytes, timeout_s: float | None) -> bytes:
+        authority, _, name = address.rpartition("/")
+        began_s = asyncio.get_running_loop().time()
+        if authority in self._connections or not self._requests.knows(authority):
+            try:
+                return await self._framed(authority, name, epoch, body, timeout_s)
+            except RefusedAnswerError as error:
+                if error.status not in NO_SUCH_ROUTE:
+                    raise
+            self._requests.note(authority)
+            if timeout_s is not None:
+                timeout_s -= asyncio.get_running_loop().time() - began_s
+        return await self._requests.call(authority, RequestedCall(name, epoch, body, timeout_s))
 
-    async def _send(
-        self, gateway: HttpGateway, body: bytes, timeout_s: float | None
-    ) -> tuple[aiohttp.ClientResponse, str]:
-        """Return the answer as far as its headers, and the credential that it was asked for with."""
-        authority, _, name = gateway.address.rpartition("/")
-        target, epoch = f"/rpc/{name}", str(gateway.epoch)
-        headers = {EPOCH_HEADER: epoch, "Content-Type": _CONTENT_TYPE}
-        if self._program_header:
-            headers[PROGRAM_HEADER] = self._program_header
-        if timeout_s is not None:
-            headers[DEADLINE_HEADER] = str(max(1, int(timeout_s * 1000)))
-        if self._credentials is not None:
-            digest = hashlib.sha256(body).hexdigest()
-            headers[AUTHORIZATION] = self._credentials.sign("POST", target, digest, epoch)
-        scheme = "https" if self._tls is not None else "http"
-        url = f"{scheme}://{authority}{target}"
-        response = await self._client().post(url, data=body, headers=headers, allow_redirects=False)
-        return response, headers.get(AUTHORIZATION, "")
+    async def _framed(self, authority: str, name: str, epoch: int, body: bytes, timeout_s: float | None) -> bytes:
+        try:
+            return await self._connection(authority).call(name, epoch, body, timeout_s)
+        except NotBegunError:
+            return await self._connection(authority).call(name, epoch, body, timeout_s)
 
-    def _client(self) -> aiohttp.ClientSession:
+    def _connection(self, authority: str) -> CallingConnection:
         if self._is_closed:
             raise EndpointUnreachableError("this process makes no more calls: it is ending")
-        if self._session is None:
-            connector = aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=_KEEPALIVE_S, ssl=self._tls if self._tls is not None else True
-            )
-            # Calls have deadlines of their own; only a connection that is not accepted has one here.
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
-            self._session = aiohttp.ClientSession(
-                connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-            )
-        return self._session
+        known = self._connections.get(authority)
+        if known is not None:
+            return known
+        asked = Asked(authority, self._credentials, self._server.program, self._tls)
+        connection = CallingConnection(asked, lambda retired: self._retired(authority, retired))
+        self._connections[authority] = connection
+        self._not_ended.add(connection)
+        connection.ended.add_done_callback(lambda _: self._not_ended.discard(connection))
+        return connection
+
+    def _retired(self, authority: str, connection: CallingConnection) -> None:
+        if self._connections.get(authority) is connection:
+            del self._connections[authority]
 
 
 class HttpGateway:
     """An endpoint of another process, under one epoch."""
 
-    def __init__(self, service: HttpRpcService, address: str, epoch: int, turn: asyncio.Lock) -> None:
+    def __init__(self, service: HttpRpcService, address: str, epoch: int) -> None:
         self._service = service
         self._address = address
         self.epoch = epoch
-        self.turn = turn
 
     @property
     def address(self) -> str:
@@ -258,64 +226,19 @@ class HttpGateway:
 
     async def ask(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
         """Send a request and return the reply (``Gateway.ask``)."""
-        return await self._service.call(self, request, timeout_s)
+        return await self._service.call(self._address, self.epoch, request, timeout_s)
 
 
-class _Reply:
-    """The bytes of a call's outcome, in one part, once it has ended; ``aclose`` cancels what has not."""
-
-    def __init__(
-        self,
-        call: asyncio.Task[object],
-        codec: MessageCodec,
-        timeout_s: float | None,
-        seal: Callable[[bytes], bytes],
-    ) -> None:
-        self._call = call
-        self._seal = seal
-        self._codec = codec
-        self._timeout_s = timeout_s
-        self._is_told = False
-
-    def __aiter__(self) -> _Reply:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if self._is_told:
-            raise StopAsyncIteration
-        self._is_told = True
-        reply = await self._outcome()
-        return reply + self._seal(reply)
-
-    async def _outcome(self) -> bytes:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return self._codec.encode(await self._call)
-        except TimeoutError as error:
-            if self._call.cancelled():
-                late = RpcTimeoutError(f"the call was not answered within {self._timeout_s} s")
-                return self._codec.encode_error(late)
-            return self._codec.encode_error(error)
-        except Exception as error:
-            return self._codec.encode_error(error)
-
-    async def aclose(self) -> None:
-        """End the call if it has not ended."""
-        self._call.cancel()
+def _refusal(address: str, what: str, refused: RefusedAnswerError) -> Exception:
+    text = _text(refused.text)
+    if refused.status in _REFUSED:
+        return AccessDeniedError(f"{address} refuses {what} of {socket.gethostname()}: {text}")
+    if refused.status == _OTHER_PROGRAM:
+        return VersionMismatchError(text)
+    return RemoteCallError(f"{address} answers {what} with {refused.status}: {text}")
 
 
-def _call_headers(request: HttpRequest) -> tuple[int, float | None]:
-    try:
-        epoch = int(request.headers[EPOCH_HEADER])
-        deadline = request.headers.get(DEADLINE_HEADER)
-        return epoch, None if deadline is None else max(0.001, int(deadline) / 1000)
-    except (KeyError, ValueError, OverflowError) as error:
-        raise HttpError(400, f"{EPOCH_HEADER} or {DEADLINE_HEADER} is not a number") from error
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError):
-        return "the connection broke"  # the library's words are about transfer encodings
+def _reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__)
 
 

@@ -79,6 +79,11 @@ def own_program(role: str, protocol: str) -> Program:
     return Program(__version__, protocol, _word(socket.gethostname()), role)
 
 
+def header_of(program: Program | None) -> str:
+    """Return the header that reports a program; "" of a process that reports none."""
+    return "" if program is None else program.header
+
+
 def heard(header: str | None) -> Program | None:
     """Parse the program that another process reports; None when there is none, or it is unreadable."""
     words = (header or "").split(" ")

@@ -8,6 +8,7 @@ The attacker that signs has the secret of the cluster: what it sends gets past t
 the decoders. It names no job, slot or TaskManager that exists.
 """
 
+import asyncio
 import collections
 import contextlib
 import hashlib
@@ -35,6 +36,8 @@ from engine.gateways.protocol import this_program
 from engine.gateways.task_executors import ListTaskExecutors
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.rpc.codec import MessageCodec
+from engine.rpc.frames import Call, FrameReader, FrameWriter, call_payload
+from engine.rpc.greeting import Asked, greet
 from engine.rpc.program import PROGRAM_HEADER
 from engine.transport.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
 from engine.transport.greeting_channel import GreetingChannel
@@ -91,7 +94,17 @@ class HttpFuzz:
         #: (method, path) that may be called by whoever has the secret, with bodies of anything
         self._targets = targets
         self._random = random_
-        names = ["noise", "tls_hello", "odd_heads", "truncated", "huge_lengths", "unsigned", "replayed", "signed"]
+        names = [
+            "noise",
+            "tls_hello",
+            "odd_heads",
+            "truncated",
+            "huge_lengths",
+            "unsigned",
+            "replayed",
+            "signed",
+            "called",
+        ]
         self.attacks = {name: getattr(self, name) for name in names}
 
     @contextlib.contextmanager
@@ -168,6 +181,43 @@ class HttpFuzz:
         length = self._random.choice([2**31, 2**40, 2**63, 10**30])
         header = self._credentials.sign(method, path, "0" * 64, "1")
         return self._answer(self._request(method, path, b"x", header, length))
+
+    def called(self):
+        """Make calls of wrong messages, to anybody, in good frames; then send frames that are wrong themselves."""
+        return asyncio.run(asyncio.wait_for(self._call(), TIMEOUT_S))
+
+    async def _call(self):
+        host, port = self.address
+        stream, keys = await greet(Asked(f"{host}:{port}", self._credentials, PROGRAM, None))
+        writer, reader, random_ = FrameWriter(keys[0]), FrameReader(keys[1]), self._random
+        calls = []
+        for number in range(1, 6):
+            message = mutated(random_, random_.choice(MESSAGES))
+            name = random_.choice(["resourcemanager", "dispatcher", "leader", "nobody", "\0"])
+            calls.append(
+                writer.frame(
+                    call_payload(
+                        Call(number, random_.choice([0, 1, 2**62]), 5.0, name, message, self._credentials.now_ms())
+                    )
+                )
+            )
+        try:
+            stream.writelines(calls)
+            await stream.drain()
+            seen = 0
+            while seen < len(calls):
+                data = await stream._reader.read(65536)
+                if not data:
+                    return "closed early"
+                seen += len(list(reader.feed(data)))
+            wrong = mutated(random_, writer.frame(call_payload(Call(6, 1, None, "leader", MESSAGES[0]))))
+            stream.write(wrong)
+            stream.write_eof()
+            while await stream._reader.read(65536):
+                pass
+        finally:
+            stream.close()
+        return "called"
 
     def unsigned(self):
         return self._answer(self._request(*self._target(changes=True), self._random.choice(MESSAGES)))

@@ -62,7 +62,8 @@ def listening_ports(pid):
 
 def routes_of(cluster):
     """Every path of the JobManager's own table; variables name nothing that is there."""
-    found = [("POST", f"/rpc/{name}") for name in ("resourcemanager", "dispatcher", "leader", "nobody")]
+    names = ("resourcemanager", "dispatcher", "leader", "nobody")
+    found = [("POST", "/rpc"), *(("POST", f"/rpc/{name}") for name in names)]
     for path, methods in cluster.get("/openapi.json")["paths"].items():
         filled = re.sub(r"\{[^}]*\}", "0" * 32, path)
         found += [(method.upper(), filled) for method in methods if (method, path) != ("delete", "/cluster")]
@@ -78,6 +79,7 @@ def fuzzers(cluster, credentials, seed):
     ]
     names = [line["id"] for line in task_managers(cluster)]
     targets = [("POST", f"/rpc/{kind}-{name}") for name in names for kind in ("taskexecutor", "insight")]
+    targets.append(("POST", "/rpc"))
     for pid in cluster.pids("taskmanager"):
         known = {int(line["path"].partition("/")[0].rpartition(":")[2]) for line in task_managers(cluster)}
         for port in listening_ports(pid):
@@ -178,4 +180,7 @@ def check_http(answered, text):
             assert answer == 401, f"{name} {answer}\n{text}"
         if name == "replayed":
             assert answer == "once, then 401", f"{name} {answer}\n{text}"
+        if name == "called":
+            assert answer == "called", f"{name} {answer}\n{text}"
     assert answered["signed", 200] > 0, text
+    assert answered["called", "called"] > 0, text

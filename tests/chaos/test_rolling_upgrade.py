@@ -121,7 +121,7 @@ def test_sources_between_releases_are_refused_with_one_error(tmp_path, small_quo
     with RollingCluster(tmp_path / "cluster", small_quorum, HERE) as cluster:
         cluster.begin(other, "taskmanager", "start")
         told = cluster.wait_until(cluster.refused, "a refusal")
-        assert {(each["reason"], each["request"]) for each in told} == {("version", "POST /rpc/resourcemanager")}
+        assert {(each["reason"], each["request"]) for each in told} == {("version", "POST /rpc")}
         cluster.submitting = other
         job = cluster.job(1, FIVE_STAGES, tmp_path / "out", 160, 0.01)
         assert job.wait() != 0

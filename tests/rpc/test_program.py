@@ -11,7 +11,6 @@ from engine.rpc.http_messages import Access, Route, json_response
 from engine.rpc.program import PROGRAM_HEADER, Program, heard
 from engine.rpc.refusals import Reason
 from tests.rpc.served import served
-from tests.rpc.test_http_service import run
 from tests.rpc.test_local_gateway import Add
 
 OURS = Program("0.2.0", "aaaa1111", "jm-1", "JobManager")
@@ -66,7 +65,7 @@ def test_who_does_not_say_it_readably_has_another_one(header):
 
 @pytest.mark.parametrize("other", [*OTHERS, None])
 @pytest.mark.parametrize("calls", [True, False])
-def test_a_call_between_two_versions_is_refused_before_anything_is_decoded(other, calls):
+def test_a_call_between_two_versions_is_refused_before_anything_is_decoded(run, other, calls):
     """``calls``: whether ours is the one that calls; the other one may be too old to say what it is."""
 
     async def scenario(world):
@@ -83,7 +82,7 @@ def test_a_call_between_two_versions_is_refused_before_anything_is_decoded(other
     run(scenario)
 
 
-def test_programs_of_one_version_speak_to_each_other():
+def test_programs_of_one_version_speak_to_each_other(run):
     async def scenario(world):
         for server in world.servers:
             server.program = OURS

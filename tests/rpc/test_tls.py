@@ -85,19 +85,22 @@ def settings_of(folder, certificate="cluster", authority=None):
     return configuration_from_texts(texts, "test")
 
 
-async def call(server_tls, client_tls, host="127.0.0.1"):
+async def call(server_tls, client_tls, way, host="127.0.0.1", has_secret=True):
     """One call from one process to another; returns the numbers that the called one has."""
-    servers = [HttpServer("127.0.0.1", (0,), Credentials(SECRET), server_tls) for _ in range(2)]
+    secret = Credentials(SECRET) if has_secret else None
+    servers = [HttpServer("127.0.0.1", (0,), secret, server_tls) for _ in range(2)]
     called, calling = (
-        HttpRpcService(server, CODEC, Credentials(SECRET), tls)
-        for server, tls in zip(servers, (None, client_tls), strict=True)
+        HttpRpcService(server, CODEC, secret, tls) for server, tls in zip(servers, (None, client_tls), strict=True)
     )
     endpoint = Counter(LeaderFence(1))
     called.start(endpoint)
     for server in servers:
         await server.start()
+    authority = f"{host}:{servers[0].port}"
+    if way == "requests":
+        calling._requests.note(authority)
     try:
-        gateway = calling.connect(f"{host}:{servers[0].port}/counter", 1)
+        gateway = calling.connect(f"{authority}/counter", 1)
         return (await gateway.ask(Add([1]), WAIT_S)).numbers
     except EngineError:
         assert endpoint.numbers == []
@@ -108,14 +111,20 @@ async def call(server_tls, client_tls, host="127.0.0.1"):
             await server.stop()
 
 
-def test_two_processes_with_certificates_of_one_authority_talk(own):
+ways = pytest.mark.parametrize("way", ["frames", "requests"])
+
+
+@ways
+def test_two_processes_with_certificates_of_one_authority_talk(own, way):
     tls = contexts(own)
-    assert asyncio.run(call(tls.server, tls.client)) == [1]
-    assert asyncio.run(call(tls.server, tls.client, "localhost")) == [1]
+    assert asyncio.run(call(tls.server, tls.client, way)) == [1]
+    assert asyncio.run(call(tls.server, tls.client, way, "localhost")) == [1]
+    assert asyncio.run(call(tls.server, tls.client, way, has_secret=False)) == [1]
 
 
+@ways
 @pytest.mark.parametrize("server", ["foreign", "expired", "elsewhere", "plain"])
-def test_a_caller_refuses_a_server_of_another_authority_or_name_or_past_its_date(own, foreign, server):
+def test_a_caller_refuses_a_server_of_another_authority_or_name_or_past_its_date(own, foreign, server, way):
     server_tls = {
         "foreign": contexts(foreign, authority=own).server,
         "expired": contexts(own, "expired").server,
@@ -124,11 +133,12 @@ def test_a_caller_refuses_a_server_of_another_authority_or_name_or_past_its_date
     }[server]
     text = {"foreign": "verify failed", "expired": "expired", "elsewhere": "not valid for", "plain": "WRONG_VERSION"}
     with pytest.raises(AccessDeniedError, match=f"do not trust each other.*{text[server]}"):
-        asyncio.run(call(server_tls, contexts(own).client))
+        asyncio.run(call(server_tls, contexts(own).client, way))
 
 
+@ways
 @pytest.mark.parametrize("client", ["foreign", "expired", "none", "plain"])
-def test_a_server_refuses_a_caller_without_a_good_certificate(own, foreign, client):
+def test_a_server_refuses_a_caller_without_a_good_certificate(own, foreign, client, way):
     bare = ssl.create_default_context(cafile=own / "ca.pem")
     client_tls = {
         "foreign": contexts(foreign, authority=own).client,
@@ -140,7 +150,7 @@ def test_a_server_refuses_a_caller_without_a_good_certificate(own, foreign, clie
         "nothing answers" if client == "plain" else "refuses the certificate of this process|do not trust each other"
     )
     with pytest.raises((AccessDeniedError, EndpointUnreachableError), match=match):
-        asyncio.run(call(contexts(own).server, client_tls))
+        asyncio.run(call(contexts(own).server, client_tls, way))
 
 
 def test_a_certificate_alone_is_not_the_secret(own):
@@ -152,17 +162,17 @@ def test_a_certificate_alone_is_not_the_secret(own):
         await server.start()
 
         def ask(**headers):
+            headers |= {"Upgrade": "drey-calls", "Connection": "Upgrade"}
             connection = http.client.HTTPSConnection("localhost", server.port, timeout=WAIT_S, context=tls.client)
             try:
-                connection.request("POST", "/rpc/x", b"", headers)
+                connection.request("POST", "/rpc", b"", headers)
                 return connection.getresponse().status
             finally:
                 connection.close()
 
         assert await asyncio.to_thread(ask) == 401
-        signature = Credentials(SECRET).sign("POST", "/rpc/x", epoch="1")
-        headers = {AUTHORIZATION: signature, "X-Drey-Epoch": "1"}
-        assert await asyncio.to_thread(lambda: ask(**headers)) == 200
+        headers = {AUTHORIZATION: Credentials(SECRET).sign("POST", "/rpc")}
+        assert await asyncio.to_thread(lambda: ask(**headers)) == 101
         await server.stop()
 
     asyncio.run(scenario())

@@ -64,6 +64,13 @@ class Aggregate(ChainedOperator):
         assert self._aggregate is not None, "aggregate is closed"
         return self._aggregate
 
+    def say_whole_groups(self) -> None:
+        """Give the results of states out as they come, where the plan says that these are all of their group."""
+        operator = self.descriptor.operator
+        assert isinstance(operator, HashAggregateOperator)
+        if operator.takes_whole_groups and self.context.descriptor.parallelism == 1:
+            self._open_aggregate.take_whole_groups()
+
     def process(self, batch: pa.RecordBatch) -> None:
         """Add a batch; a partial aggregate may emit, and so does one of runs when the next one begins."""
         if self._by_run and self._run != self.context.run:
@@ -75,6 +82,8 @@ class Aggregate(ChainedOperator):
 
     def finish(self) -> None:
         """Emit the groups."""
+        if self._open_aggregate.has_whole_groups:
+            self.output.say_whole_groups()
         for result in self._open_aggregate.finish():
             self.context.check_cancelled()
             self._pass_on(result)

@@ -34,6 +34,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from engine.accumulators.aggregate_layout import AggregateLayout, result_of_nothing
+from engine.accumulators.state_results import results_of_states
 from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace
@@ -46,6 +47,8 @@ from engine.memory.value_stores import ValueOwner
 from engine.operators.helper_threads import HelperThreads
 from engine.partitions.partition_router import PartitionRouter
 from engine.partitions.recursion import WaitingPart
+from engine.records.opened_batch import shown
+from engine.records.plain_types import plain_batch
 from engine.records.row_codec import RowCodec
 
 
@@ -66,6 +69,8 @@ class FullAggregation:
         self.router = PartitionRouter(RowCodec(spec.input_schema)) if _comes_as_states(spec, layout) else None
         self._work = AggregateWorkspace(spec, layout, pool, space, value_owner, helpers)
         self._level = AggregationLevel(self._work, 0, self.router)
+        #: True if each of the states that come is all of its group
+        self._takes_whole_groups = False
 
     @property
     def state(self) -> AggregateState:
@@ -82,10 +87,23 @@ class FullAggregation:
         """Bytes of states written to files so far, before compression."""
         return self._work.spilled_bytes
 
+    def take_whole_groups(self) -> None:
+        """Expect states none of which has another one of its group; before the first batch."""
+        self._takes_whole_groups = True
+
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take rows of the input; nothing is given out. Raises: DataError, SpillError."""
+        """Take rows of the input; nothing is given out, but of whole groups. Raises: DataError, SpillError."""
+        if self._takes_whole_groups:
+            return iter((self._results_of(batch),))
         self._level.add(batch, self._work.rows)
         return iter(())
+
+    def _results_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the results of states as they are."""
+        layout, spec = self._work.layout, self._work.spec
+        states = plain_batch(shown(batch)).select([*layout.key_columns, *layout.columns])
+        self._work.group_count += states.num_rows
+        return results_of_states(states, len(spec.keys), layout.results, spec.output_schema)
 
     def end_run(self) -> Iterator[pa.RecordBatch]:
         """Yield the results of all groups so far, if they are many and in memory: what follows has other ones."""

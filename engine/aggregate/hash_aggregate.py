@@ -114,6 +114,16 @@ class HashAggregate:
         """Bytes of states written to files so far, before compression."""
         return self._grouping.spilled_bytes
 
+    @property
+    def has_whole_groups(self) -> bool:
+        """Whether a first phase holds all of its groups, so that each comes out once."""
+        return isinstance(self._grouping, PreAggregation) and self._grouping.holds_all_groups
+
+    def take_whole_groups(self) -> None:
+        """Give out results of the states that come, each of which is all of its group; before the first batch."""
+        assert isinstance(self._grouping, FullAggregation), "a first phase has no results"
+        self._grouping.take_whole_groups()
+
     def add_batch(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take the rows of a batch; the iterator must be read to its end (partial does its work there).
 

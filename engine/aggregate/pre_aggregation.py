@@ -83,6 +83,11 @@ class PreAggregation:
         """GROUPING, PASSING_THROUGH, EMITTING or CLOSED."""
         return self._progress.state
 
+    @property
+    def holds_all_groups(self) -> bool:
+        """Whether the groups of all rows so far are in the table, each once."""
+        return self.state is AggregateState.GROUPING and self.group_count == 0
+
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take rows; the iterator does the work, and must be read to its end. Raises: DataError: a sum overflows."""
         first = 0

@@ -59,6 +59,8 @@ class PartitionLife:
         self.id = identity
         #: state of the partition, read by any thread; changed by ``move``
         self.state = PartitionState.PRODUCING
+        #: True if its rows are whole groups (``Output.say_whole_groups``); set by the producer before the first one
+        self.has_whole_groups = False
         self._lock = threading.Lock()
 
     @property

@@ -290,6 +290,8 @@ class HashAggregateOperator(Exact, frozen=True, tag="hash_aggregate"):
     ``by_run``: rows come from a source in the same task, and groups are complete with its run
     (``SourceOperator.in_runs``).
     ``threads``: number of threads that merge groups of a subtask where they are many, its own included.
+    ``takes_whole_groups``: a final one whose groups are those of one first phase, where what is between leaves them
+    whole: then states are results of a group each, and given out at once.
     """
 
     phase: str
@@ -300,13 +302,16 @@ class HashAggregateOperator(Exact, frozen=True, tag="hash_aggregate"):
     expects_no_fewer: bool = False
     threads: int = 1
     rows_expected: int = 0
+    takes_whole_groups: bool = False
 
     @property
     def traits(self) -> Traits:
         """Traits of its phase and functions: first and last values depend on the order of rows."""
         is_partial = self.phase in ("partial", "combine")
         is_repeatable = not any(call.function in ORDER_DEPENDENT_AGGREGATES for call in self.calls)
-        return Traits(takes_any_rows=is_partial, is_repeatable=is_repeatable, absorbs=not is_partial)
+        return Traits(
+            takes_any_rows=is_partial, is_repeatable=is_repeatable, absorbs=not (is_partial or self.takes_whole_groups)
+        )
 
 
 class WindowOperator(Exact, frozen=True, tag="window"):

@@ -42,6 +42,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from engine.join.batch_prober cimport BatchProber
 from engine.join.build_blocks cimport BuildBlocks
 from engine.join.build_input cimport BuildInput
+from engine.join.build_table cimport is_unique
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
@@ -131,6 +132,11 @@ cdef class HashJoin:
         """Rows that a dictionary table keeps for all build rows; else 0."""
         cdef uint8_t** rows
         return self._roles.tables.table.distinct_rows(&rows)
+
+    @property
+    def has_unique_keys(self):
+        """Whether no two rows of the whole build side share a key; known while it is probed, False where it spills."""
+        return self.partitions_spilled == 0 and is_unique(self._roles.tables.table)
 
     @property
     def probe_rows_spilled(self):

@@ -67,6 +67,8 @@ class TaskOutput:
 
     def __init__(self) -> None:
         self.writers: list[Writer] = []
+        #: the data sets, in the same order
+        self.partitions: list[ResultPartition] = []
         #: number of rows that left the task as sorted runs; batches are counted before this one
         self.kept_rows = 0
         self.kept_bytes = 0
@@ -89,6 +91,11 @@ class TaskOutput:
 
     def ahead(self) -> None:
         """Return None: what is written is in order."""
+
+    def say_whole_groups(self) -> None:
+        """Let consumers know it."""
+        for partition in self.partitions:
+            partition.life.has_whole_groups = True
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Write a batch to all data sets."""
@@ -296,6 +303,7 @@ class BatchTask:
                 builder.with_value_owner(self._context.value_owner())
             writer = builder.with_timeout(timeout_ms).build()
             self._output.writers.append(writer)
+            self._output.partitions.append(partition)
             if isinstance(partition, PipelinedPartition):
                 self._services.output_flusher.register(writer, timeout_ms)
         self._open_inputs()

@@ -47,6 +47,9 @@ class _Made:
     def ahead(self) -> None:
         """Return None: it does nothing."""
 
+    def say_whole_groups(self) -> None:
+        """Do nothing: rows of a source are no groups."""
+
     def process(self, batch: pa.RecordBatch) -> None:
         """Keep a batch until it is taken."""
         self.batches.append(batch)

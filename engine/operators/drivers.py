@@ -303,8 +303,11 @@ class InputDriver:
         if output.takes_pages:
             self._push_rows(cast("RowsOutput", output))
             return
-        self._router, takes_opened = output.router, output.takes_opened
+        self._router, takes_opened, has_begun = output.router, output.takes_opened, False
         for batch in self._input.batches(self._router):
+            if not has_begun and self._input.has_whole_groups:
+                output.say_whole_groups()
+            has_begun = True
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not output.is_satisfied:
                 output.process(opened(batch) if takes_opened else batch)

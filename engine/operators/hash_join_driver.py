@@ -183,8 +183,11 @@ class HashJoinDriver:
     def _probe_with(self, join: HashJoin) -> None:
         self._router = router = SpillRouter(join) if join.partitions_spilled else None
         # Of a batch a join may leave a few rows. The first ones are passed on at once, for consumers of few rows.
-        small, takes_opened = SmallBatches(rows_min=1), self._output.takes_opened
+        small, takes_opened, has_begun = SmallBatches(rows_min=1), self._output.takes_opened, False
         for batch in self._probe_batches(router):
+            if not has_begun and self._keeps_groups_whole(join):
+                self._output.say_whole_groups()
+            has_begun = True
             # A satisfied limit does not stop an input whose producers run on: it is drained.
             if not self._output.is_satisfied:
                 for result in join.probe(opened(batch) if takes_opened else batch):
@@ -197,6 +200,10 @@ class HashJoinDriver:
             elif router is not None:
                 router.drops_all = True
         self._emit(small.rest())
+
+    def _keeps_groups_whole(self, join: HashJoin) -> bool:
+        """Return whether of each row of the probe side, which is a whole group, at most one comes out."""
+        return join.has_unique_keys and isinstance(self._probe, TaskInput) and self._probe.has_whole_groups
 
     def _read_ahead(self, member: Member) -> None:
         """Read rows of the probe side that this task reads itself, as long as there is no table and room for them."""

@@ -58,6 +58,10 @@ cdef class Meter:
         """Return the work that another thread may do for a batch that is about to come."""
         return self._inner.ahead()
 
+    def say_whole_groups(self):
+        """Pass on that what comes are whole groups."""
+        self._inner.say_whole_groups()
+
     def process(self, batch not None):
         """Pass on a batch."""
         cdef int64_t began

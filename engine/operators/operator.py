@@ -83,6 +83,14 @@ class Output(Protocol):
         """Return a function that other threads may call with a batch that is about to come; None: there is none."""
         ...
 
+    def say_whole_groups(self) -> None:
+        """Say before the first batch that rows are whole groups.
+
+        They come from one first phase of an aggregate, which gives each of its groups out once, and at most one row
+        comes of each (``optimizer.whole_groups``).
+        """
+        ...
+
     def process(self, batch: pa.RecordBatch) -> None:
         """Take one batch (never empty)."""
         ...
@@ -315,6 +323,9 @@ class ChainedOperator:
     def ahead(self) -> Ahead | None:
         """Return None: what it does needs what came before."""
         return None
+
+    def say_whole_groups(self) -> None:
+        """Do nothing: what it makes of whole groups are none, as far as is known."""
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Take one batch."""

@@ -93,6 +93,10 @@ class Project(ChainedOperator):
 
         return evaluate
 
+    def say_whole_groups(self) -> None:
+        """Pass it on: of a row at most one comes out."""
+        self.output.say_whole_groups()
+
     def process(self, batch: pa.RecordBatch) -> None:
         """Evaluate over the batch."""
         made = self._ahead.take(batch)
@@ -147,6 +151,10 @@ class Filter(ChainedOperator):
 
     def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return kept_rows(batch, self._predicate.mask(batch))
+
+    def say_whole_groups(self) -> None:
+        """Pass it on: of a row at most one comes out."""
+        self.output.say_whole_groups()
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Keep the rows whose predicate is true; null counts as false."""

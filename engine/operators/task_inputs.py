@@ -57,6 +57,7 @@ class TaskInput:
         reads = None
         if services.data_plane is not None:
             reads = services.data_plane.reads(services.network_pool, len(channels), first.key_range)
+        self._partitions = services.partition_manager
         self._gate = InputGate(
             channels, services.partition_manager, services.clock, reads, in_order=is_sorted or first.in_order
         )
@@ -105,6 +106,13 @@ class TaskInput:
     def channels(self) -> list[InputChannelDescriptor]:
         """The channels to read, with their producers."""
         return [channel.descriptor for channel in self._gate.channels]
+
+    @property
+    def has_whole_groups(self) -> bool:
+        """Whether its rows are whole groups (``Output.say_whole_groups``); known when the first one has come."""
+        channels = self.channels
+        partition = self._partitions.find(channels[0].partition) if len(channels) == 1 else None
+        return partition is not None and partition.life.has_whole_groups
 
     @property
     def channel_index(self) -> int:

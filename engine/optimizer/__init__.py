@@ -49,6 +49,7 @@ optimizer.
     function_planning.py     functions over groups, and with broadcast data sets
     operator_names.py        short names for vertices, logs and explain
     aggregate_threads.py     groups of one subtask that several threads merge
+    whole_groups.py          groups above joins that a first phase below has made already
     scan_planning.py         sources that several threads of one subtask read
     scan_fusion.py           filters become part of the scans that they are right behind
     union_fusion.py          unions that a join reads itself

@@ -73,6 +73,11 @@ def assign_exchange_modes(
             cut(planned, key, MEMORY_REASON)
 
 
+def waits_for_itself(nodes: Sequence[PhysicalNode]) -> bool:
+    """Return whether a job of nodes with exchange modes would hang."""
+    return bool(_waiting_cycle(nodes))
+
+
 def region_edges(nodes: Sequence[PhysicalNode]) -> list[RegionEdge]:
     """Return the channels of all nodes, as they decide what runs together."""
     return [RegionEdge(channel.source, node.id, channel.is_pipelined) for node in nodes for channel in node.inputs]
@@ -154,7 +159,7 @@ def _break_waiting_cycles(nodes: list[PhysicalNode], mode: ExecutionMode) -> Non
                 cut(nodes, (join, position), "its build side would wait for itself")
 
 
-def _waits_for(nodes: list[PhysicalNode]) -> dict[Wait, list[Wait]]:
+def _waits_for(nodes: Sequence[PhysicalNode]) -> dict[Wait, list[Wait]]:
     waits: dict[Wait, list[Wait]] = {}
     for node in nodes:
         ends = waits.setdefault(("ends", node.id), [("drains", node.id)])
@@ -177,7 +182,7 @@ def _waits_for(nodes: list[PhysicalNode]) -> dict[Wait, list[Wait]]:
     return waits
 
 
-def _waiting_cycle(nodes: list[PhysicalNode]) -> list[Wait]:
+def _waiting_cycle(nodes: Sequence[PhysicalNode]) -> list[Wait]:
     """Return a cycle of waits, or an empty list."""
     waits = _waits_for(nodes)
     done: set[Wait] = set()

@@ -1,7 +1,7 @@
 """The optimizer's entry point: ``optimize(plan, settings) -> OptimizedPlan``.
 
     rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► filters into scans ─► exchange modes
-    ─► unions into joins ─► run-time filters ─► pages
+    ─► unions into joins ─► run-time filters ─► whole groups ─► pages
 
 Pure and deterministic: the same plan and settings give the same result, in any process.
 
@@ -29,6 +29,7 @@ from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.stored_filter_planning import with_stored_filters
 from engine.optimizer.top_planning import with_top_thresholds
 from engine.optimizer.union_fusion import fuse_unions
+from engine.optimizer.whole_groups import with_whole_groups
 
 
 def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
@@ -52,5 +53,5 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
         planned = tuple(fuse_unions(planned, rewritten))
     if settings.runtime_filters:
         planned = with_top_thresholds(with_runtime_filters(with_stored_filters(planned, settings.execution_mode)))
-    planned = with_aggregate_threads(with_scan_threads(planned, settings), settings)
+    planned = with_aggregate_threads(with_scan_threads(with_whole_groups(planned), settings), settings)
     return OptimizedPlan(with_pages(planned, settings.page_budget.slot_pages), rewritten, plan, settings)

@@ -125,7 +125,7 @@ def keys_of_sources(
     if _emission(join).unmatched_probe:
         return []
     # each source of a union leaves out its own rows
-    probe = _probe_channels(join, node)
+    probe = probe_channels(join, node)
     keys = join.right_keys if join.build_left else join.left_keys
     return [
         (key, place)
@@ -153,13 +153,13 @@ def _places_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Ch
         if isinstance(operator, SourceOperator):
             yield Place(node.id, made_of, joins, is_stored)
         elif isinstance(operator, HashJoinOperator):
-            own_name = _probe_column(operator, node, made_of)
+            own_name = probe_column(operator, node, made_of)
             if own_name is not None:
-                below = reversed(_probe_channels(operator, node))
+                below = reversed(probe_channels(operator, node))
                 above += [(each, own_name, (*joins, node.id), is_stored) for each in below]
 
 
-def _probe_channels(join: HashJoinOperator, node: PhysicalNode) -> list[Channel]:
+def probe_channels(join: HashJoinOperator, node: PhysicalNode) -> list[Channel]:
     """Return the channels of a join's probe side: several are the inputs of a union."""
     return [channel for channel in node.inputs if channel.input_index != join.first_input]
 
@@ -200,7 +200,7 @@ def _is_beside(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Ch
     return is_forward and readers[channel.source] == 1 and nodes[channel.source].parallelism == node.parallelism
 
 
-def _probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str | None:
+def probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str | None:
     """Return the column of a join's probe side that an output column equals, row by row; None: there is none."""
     emits = _emission(join)
     if emits.unmatched_build or emits.matched_build or join.null_aware:

@@ -70,6 +70,8 @@ class AggregateEntry(OperatorEntry[Aggregate]):
         """Return the functions, where values become states, and the threads."""
         if not isinstance(operator, HashAggregateOperator):
             return ()
+        if operator.takes_whole_groups:
+            return ("gives out states as they come if each is all of its group",)
         threads = [f"many groups are merged by {operator.threads} threads"] if operator.threads > 1 else []
         if operator.phase not in ("single", "partial") or not operator.calls:
             return threads

@@ -58,17 +58,30 @@ class Call(NamedTuple):
     time_ms: int = 0
 
 
+class _Proofs:
+    """Proofs of the frames of one direction. The state that the key makes is kept: it takes as long as a proof."""
+
+    def __init__(self, key: bytes) -> None:
+        self._begun = hmac.new(key, digestmod="sha256")
+
+    def of(self, number: int, payload: bytes) -> bytes:
+        proof = self._begun.copy()
+        proof.update(_NUMBER.pack(number))
+        proof.update(payload)
+        return proof.digest()
+
+
 class FrameWriter:
     """Makes frames of payloads. ``key``: of this direction; None without a secret."""
 
     def __init__(self, key: bytes | None) -> None:
-        self._key = key
+        self._proofs = None if key is None else _Proofs(key)
         self.count = 0
 
     def frame(self, payload: bytes) -> bytes:
         """Return the bytes of the next frame."""
         number, self.count = self.count, self.count + 1
-        proof = b"" if self._key is None else hmac.digest(self._key, _NUMBER.pack(number) + payload, "sha256")
+        proof = b"" if self._proofs is None else self._proofs.of(number, payload)
         return _LENGTH.pack(len(payload)) + payload + proof
 
 
@@ -76,14 +89,14 @@ class FrameReader:
     """Takes frames apart, as their bytes come."""
 
     def __init__(self, key: bytes | None) -> None:
-        self._key = key
+        self._proofs = None if key is None else _Proofs(key)
         self._buffer = bytearray()
         #: frames that were taken
         self.count = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield the payloads that are complete now; FrameError at the first one that is wrong."""
-        buffer, proof_bytes = self._buffer, 0 if self._key is None else _PROOF_BYTES
+        buffer, proof_bytes = self._buffer, 0 if self._proofs is None else _PROOF_BYTES
         buffer += data
         at = 0
         try:
@@ -104,10 +117,7 @@ class FrameReader:
             del buffer[:at]
 
     def _check(self, payload: bytes, proof: bytearray) -> None:
-        if self._key is None:
-            return
-        expected = hmac.digest(self._key, _NUMBER.pack(self.count) + payload, "sha256")
-        if not hmac.compare_digest(expected, proof):
+        if self._proofs is not None and not hmac.compare_digest(self._proofs.of(self.count, payload), proof):
             raise FrameError("a frame was changed on the way, or it comes from a process without the cluster's secret")
 
 

@@ -131,8 +131,8 @@ class Hand:
     async def __aenter__(self):
         greeted = await greet(Asked(self._world.authority, Credentials(SECRET), None, None))
         self.stream, self.replies = greeted.stream, greeted.stream._reader
-        keys = self._changed(greeted.keys)
-        self.writer, self._reader = FrameWriter(keys[0]), FrameReader(keys[1])
+        self.keys = self._changed(greeted.keys)
+        self.writer, self._reader = FrameWriter(self.keys[0]), FrameReader(self.keys[1])
         self._heard = []
         return self
 

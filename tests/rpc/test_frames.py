@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 
 import pytest
 
 from engine.rpc import called_connection
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 from engine.rpc.errors import EndpointUnreachableError
-from engine.rpc.frames import BROKEN, CANCEL, REPLY, Call, FrameWriter, call_payload, short_payload
+from engine.rpc.frames import BROKEN, CANCEL, REPLY, Call, FrameReader, FrameWriter, call_payload, short_payload
 from engine.rpc.greeting import METHOD, PATH, PROTOCOL_NAME, answer_greeting
 from engine.rpc.http_messages import Caller, HttpRequest
 from engine.rpc.principal import SECRET_HOLDER
@@ -63,6 +64,16 @@ def test_a_wrong_frame_ends_its_connection_is_counted_and_reaches_no_handler(wro
     run(scenario)
 
 
+def test_a_frame_is_its_length_its_payload_and_a_proof_of_its_number_and_payload():
+    writer, payloads = FrameWriter(b"key" * 11), [b"one", b"two" * 1000]
+    frames = [writer.frame(payload) for payload in payloads]
+    for number, (payload, frame) in enumerate(zip(payloads, frames, strict=True)):
+        proof = hmac.digest(b"key" * 11, number.to_bytes(8, "big") + payload, "sha256")
+        assert frame == len(payload).to_bytes(4, "big") + payload + proof
+    assert list(FrameReader(b"key" * 11).feed(b"".join(frames))) == payloads
+    assert FrameWriter(None).frame(b"one") == frames[0][:-32]
+
+
 @pytest.mark.parametrize("attack", ["repeated", "left out", "of another connection", "sent back"])
 def test_a_frame_is_good_once_at_its_place_on_its_connection(attack):
     async def scenario(world):
@@ -74,7 +85,7 @@ def test_a_frame_is_good_once_at_its_place_on_its_connection(attack):
                 hand.writer.frame(b"never sent")
                 hand.send(hand.call(CODEC.encode(Add([2]))))
             elif attack == "sent back":
-                hand.stream.write(FrameWriter(hand._reader._key).frame(b"a reply" * 10))
+                hand.stream.write(FrameWriter(hand.keys[1]).frame(b"a reply" * 10))
             else:
                 target = other if attack == "of another connection" else hand
                 target.stream.write(frame)

@@ -22,11 +22,6 @@ from engine.records.arrow_batch cimport KIND_FIXED_BYTES, KIND_INT8, ColumnView
 from engine.records.batch_builder cimport BatchBuilder, padded
 from engine.records.number_types cimport Word
 
-ctypedef fused RowNumber:
-    int32_t
-    int64_t
-
-
 @cython.final
 cdef class ColumnTake:
     """Args: capacity: columns that are taken together at most. Thread: one at a time."""
@@ -114,7 +109,6 @@ cdef void take_words(const Word* values, const RowNumber* rows, int64_t count, W
 
 cdef int64_t take_bits(const uint8_t* bits, int64_t offset, const RowNumber* rows, int64_t count,
                        uint8_t* target) noexcept nogil:
-    """Copy the bits of some rows and return the number of ones."""
     cdef int64_t row, bit, ones = 0
     cdef uint8_t value
     memset(target, 0, <size_t> ((count + 7) >> 3))

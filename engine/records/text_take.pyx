@@ -9,8 +9,7 @@
 A join gives the texts of its probe side out this way: where a row in ten has no match, all others are taken one by one.
 
 Invariants: nothing is read beyond the column's bytes, nor written beyond SPARE bytes behind those of the result.
-Limits: indices are not checked. For strings and binaries with 32-bit offsets, without nulls, up to 2 GiB together;
-Arrow takes others.
+Limits: indices are not checked. For strings and binaries with 32-bit offsets, up to 2 GiB together; Arrow takes others.
 
 Held by: tests/records/test_text_take.py
 """
@@ -24,10 +23,7 @@ from engine.records.arrow_functions import pc
 from engine.records.arrow_batch cimport KIND_BYTES, ColumnView
 from engine.records.batch_builder cimport BatchBuilder
 from engine.records.byte_kernels cimport copy_bytes
-
-ctypedef fused RowNumber:
-    int32_t
-    int64_t
+from engine.records.column_take cimport RowNumber, take_bits
 
 cdef enum:
     SHORT = 16
@@ -39,7 +35,7 @@ cdef int64_t TOTAL_BYTES_MAX = 2 ** 31 - 1 - SPARE
 
 def taken(column, indices):
     """Return the values of a pyarrow.Array at int64 indices without nulls, which must be rows of it."""
-    texts = _taken_texts(column, indices) if column.type in TYPES and not column.null_count else None
+    texts = _taken_texts(column, indices) if column.type in TYPES else None
     return pc.take(column, indices, boundscheck=False) if texts is None else texts
 
 
@@ -51,7 +47,10 @@ cdef object _taken_texts(object column, object indices):
     cdef int32_t* new_offsets
     cdef uint8_t* new_texts
     cdef int64_t total, readable
-    _, offset_buffer, text_buffer = column.buffers()
+    cdef int64_t null_count = 0
+    cdef const uint8_t* bits
+    cdef uint8_t* new_bits
+    validity, offset_buffer, text_buffer = column.buffers()
     if offset_buffer is None or text_buffer is None:
         return None
     offsets = <const int32_t*><uintptr_t>offset_buffer.address + <int64_t>column.offset
@@ -67,7 +66,13 @@ cdef object _taken_texts(object column, object indices):
     new_texts = <uint8_t*><uintptr_t>target_texts.address
     with nogil:
         _copy(offsets, texts, readable, rows, count, new_offsets, new_texts)
-    return pa.Array.from_buffers(column.type, count, [None, target_offsets, target_texts], 0)
+    target_validity = None
+    if column.null_count:
+        target_validity = pa.allocate_buffer((count + 7) >> 3)
+        bits = <const uint8_t*><uintptr_t>validity.address
+        new_bits = <uint8_t*><uintptr_t>target_validity.address
+        null_count = count - take_bits(bits, <int64_t>column.offset, rows, count, new_bits)
+    return pa.Array.from_buffers(column.type, count, [target_validity, target_offsets, target_texts], null_count)
 
 
 cdef bint take_texts(BatchBuilder builder, int32_t place, const ColumnView* column, int64_t column_rows,
@@ -75,8 +80,9 @@ cdef bint take_texts(BatchBuilder builder, int32_t place, const ColumnView* colu
     cdef const int32_t* offsets = <const int32_t*>column.offsets + column.offset
     cdef int32_t* new_offsets
     cdef uint8_t* new_texts
-    cdef int64_t total
-    if column.kind != KIND_BYTES or column.validity != NULL or column.values == NULL:
+    cdef uint8_t* validity = NULL
+    cdef int64_t total, null_count
+    if column.kind != KIND_BYTES or column.values == NULL:
         return False
     new_offsets = <int32_t*>builder.allocate((count + 1) * 4)
     with nogil:
@@ -87,13 +93,22 @@ cdef bint take_texts(BatchBuilder builder, int32_t place, const ColumnView* colu
     if total > TOTAL_BYTES_MAX:
         return False
     new_texts = builder.allocate(total + SPARE)
+    if column.validity != NULL:
+        validity = builder.allocate((count + 7) >> 3)
     with nogil:
         if rows != NULL:
-            _copy(offsets, column.values, offsets[column_rows], rows, count, new_offsets, new_texts)
+            null_count = _take(column, offsets[column_rows], rows, count, new_offsets, new_texts, validity)
         else:
-            _copy(offsets, column.values, offsets[column_rows], numbers, count, new_offsets, new_texts)
-    builder.set_values(place, 0, NULL, <uint8_t*>new_offsets, new_texts)
+            null_count = _take(column, offsets[column_rows], numbers, count, new_offsets, new_texts, validity)
+    builder.set_values(place, null_count, validity, <uint8_t*>new_offsets, new_texts)
     return True
+
+
+# Copy the texts of rows, and their bits where these have room; returns how many are null.
+cdef int64_t _take(const ColumnView* column, int64_t readable, const RowNumber* rows, int64_t count,
+                   const int32_t* new_offsets, uint8_t* new_texts, uint8_t* validity) noexcept nogil:
+    _copy(<const int32_t*>column.offsets + column.offset, column.values, readable, rows, count, new_offsets, new_texts)
+    return 0 if validity == NULL else count - take_bits(column.validity, column.offset, rows, count, validity)
 
 
 # Where each text begins in the result; returns where the last one ends.

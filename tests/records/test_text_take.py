@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.text(max_size=40), min_size=1, max_size=60), st.data())
-def test_texts_of_any_length_are_taken_from_anywhere(texts: list[str], data: st.DataObject) -> None:
+@given(st.lists(st.none() | st.text(max_size=40), min_size=1, max_size=60), st.data())
+def test_texts_of_any_length_are_taken_from_anywhere(texts: list[str | None], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(texts) - 1))
     column = pa.array(texts, data.draw(st.sampled_from([pa.string(), pa.binary()]))).slice(start)
     rows = data.draw(st.lists(st.integers(0, len(column) - 1), max_size=80))

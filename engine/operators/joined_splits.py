@@ -1,6 +1,6 @@
 """Splits that follow one another, joined, so that a reader can read them together.
 
-    joined_splits(splits, threads)      0-1 1-2 2-3 ... 20-21  ─►  0-7 │ 7-11 │ 11-14 │ ... │ 20-21
+    joined_splits(splits, threads)      0-1 1-2 2-3 ... 20-21  ─►  0-10 │ 10-15 │ 15-18 │ ... │ 20-21
 
 A reader of row groups reads several of them at once where a filter leaves few rows of each. A run has at most
 ``_PIECES_MAX``, and of what is left one part in ``_PARTS`` for each thread: the last runs are single splits, so that
@@ -18,7 +18,7 @@ from typing import Final
 from engine.graph.source_spec import SourceSplit, joined_split
 
 _PARTS: Final = 2
-_PIECES_MAX: Final = 8
+_PIECES_MAX: Final = 24
 
 
 def joined_splits(splits: Sequence[SourceSplit], threads: int) -> Sequence[SourceSplit]:

@@ -77,7 +77,8 @@ class Project(ChainedOperator):
         )
         #: width of the last output rows; 0.0 before the first ones
         self._row_bytes = 0.0
-        self._ahead = WorkAhead[pa.RecordBatch]()
+        #: results that other threads have made, where one was asked to
+        self._ahead: WorkAhead[pa.RecordBatch] | None = None
 
     def ahead(self) -> Ahead | None:
         """Return the evaluation of whole batches, as far as they do not become wide; None where nothing is computed."""
@@ -87,9 +88,11 @@ class Project(ChainedOperator):
         if not operator.traits.is_repeatable or not (is_computed or behind):
             return None
 
+        made = self._ahead = self._ahead or WorkAhead()
+
         def evaluate(batch: pa.RecordBatch) -> None:
             if not self._may_widen or 0 < batch.num_rows * self._row_bytes <= _PIECE_BYTES_MAX:
-                self._ahead.make(batch, self._project, behind)
+                made.make(batch, self._project, behind)
 
         return evaluate
 
@@ -99,22 +102,22 @@ class Project(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Evaluate over the batch."""
-        made = self._ahead.take(batch)
+        made = None if self._ahead is None else self._ahead.take(batch)
         if made is not None:
             self._pass_on(made)
             return
-        if not self._may_widen or batch.num_rows <= _FIRST_ROWS:
-            self._process_piece(batch)
+        if not self._may_widen:
+            self.output.process(self._project(batch))
+            return
+        if batch.num_rows <= _FIRST_ROWS:
+            self._pass_on(self._project(batch))
             return
         while batch.num_rows:
             # about equal ones: every operator pays for a piece
             pieces = math.ceil(batch.num_rows * self._row_bytes / _PIECE_BYTES_MAX)
             rows = math.ceil(batch.num_rows / pieces) if pieces else _FIRST_ROWS
-            self._process_piece(batch.slice(0, rows))
+            self._pass_on(self._project(batch.slice(0, rows)))
             batch = batch.slice(rows)
-
-    def _process_piece(self, batch: pa.RecordBatch) -> None:
-        self._pass_on(self._project(batch))
 
     def _pass_on(self, made: pa.RecordBatch) -> None:
         if self._may_widen and made.num_rows:
@@ -139,7 +142,7 @@ class Filter(ChainedOperator):
         assert isinstance(operator, FilterOperator)
         self._predicate = compile_predicate(operator.predicate, to_arrow_schema(self.descriptor.input_schemas[0]))
         self.takes_opened = output.takes_opened
-        self._ahead = WorkAhead[pa.RecordBatch]()
+        self._ahead: WorkAhead[pa.RecordBatch] | None = None
 
     def ahead(self) -> Ahead | None:
         """Return the evaluation of whole batches."""
@@ -147,7 +150,8 @@ class Filter(ChainedOperator):
         assert isinstance(operator, FilterOperator)
         if not is_deterministic(operator.predicate):
             return None
-        return lambda batch: self._ahead.make(batch, self._kept, behind)
+        made = self._ahead = self._ahead or WorkAhead()
+        return lambda batch: made.make(batch, self._kept, behind)
 
     def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return kept_rows(batch, self._predicate.mask(batch))
@@ -158,7 +162,7 @@ class Filter(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Keep the rows whose predicate is true; null counts as false."""
-        kept = self._ahead.take(batch)
+        kept = None if self._ahead is None else self._ahead.take(batch)
         kept = self._kept(batch) if kept is None else kept
         if kept.num_rows:
             self.output.process(kept)

@@ -210,30 +210,27 @@ class FileScan:
         bytes_max = max(BATCH_BYTES_MAX, self._memory.batch_bytes_max(row_bytes))
         return bounded_batches(batch, rows_max, size_bytes, bytes_max)
 
-    def _plans_of(self, groups: Iterable[int]) -> Iterator[GroupPlan | None]:
-        """Yield the plans for a look at row groups; None: some column is not decoded here."""
+    def _plans_of(self, groups: Iterable[int]) -> list[GroupPlan | None]:
+        """Return the plans for a look at row groups; None: some column is not decoded here."""
         plans = self._plans
         if plans is None:
             plans = self._plans = self._file.plans(*self._looked_at)
         for group in groups:
             if group not in plans:
                 plans[group] = self._file.plan(group, *self._looked_at)
-            yield plans[group]
+        return [plans[group] for group in groups]
 
     def _look_at(self, group: int, plans: list[GroupPlan]) -> pa.RecordBatch | None:
         """Return the wanted rows of row groups at once, of the first of them at least; None: there are none."""
-        look, memory, runs = self._look, self._memory, self._runs
+        look, memory = self._look, self._memory
         if look is None:
             look = self._look = self._new_look()
         rows_max = memory.rows_together(plans[0].pages)
-        kept_max = min(runs.kept_max(memory.row_bytes), int(rows_max))
-        batch = look.read(self._file.source(group), plans, runs.rows_together(rows_max), kept_max)
+        batch = look.read_run(self._file.source(group), plans, self._runs, rows_max, memory.row_bytes)
         if self._filter is not None:
             looked_at, others = self._looked_at
             memory.note_width(looked_at, look.width)
             memory.note_width(others, look.width_of_others)
-        kept_rows = 0 if batch is None else batch.num_rows
-        runs.note(look.groups_read, look.rows_read, look.width, kept_rows, memory.row_bytes)
         return batch if batch is None or self._comes_as_wanted else self._arranged(batch)
 
     def _new_look(self) -> GroupLook:

@@ -2,6 +2,7 @@
 
     look = GroupLook(reader, others, mask, sides, columns, is_opened)
     look.read(source, plans, rows_together, kept_max) -> batch     None: no row is wanted
+    look.read_run(source, plans, runs, rows_max, row_bytes)        as much as GroupRuns says, which notes what came
     look.groups_read  look.rows_read                   row groups of those given that have been read, and their rows
     look.width  look.width_of_others                   bytes of a row as they were decoded; 0.0: they were not
 
@@ -24,6 +25,7 @@ from libc.stdint cimport int64_t
 import pyarrow as pa
 
 from engine.parquet.group_reader cimport GroupChunks, GroupReader
+from engine.parquet.group_runs cimport GroupRuns, kept_rows_max
 from engine.records.joined_batches import joined_batches
 from engine.records.kept_rows cimport kept_unshown
 from engine.records.opened_batch cimport shown_batch
@@ -97,6 +99,21 @@ cdef class GroupLook:
         if self._others is not None:
             batch = self._beside(source, plans, batch, masks)
         return batch if self._is_opened else shown_batch(batch)
+
+    def read_run(self, source not None, list plans not None, GroupRuns runs not None, double rows_max,
+                 double row_bytes):
+        """The wanted rows, as ``read`` returns them, of as many row groups as looks before have shown to be good.
+
+        Args:
+            rows_max: rows for which there is memory.
+            row_bytes: width of rows that come out.
+        """
+        cdef int64_t kept_max = min(kept_rows_max(row_bytes), <int64_t>rows_max)
+        cdef int64_t kept_rows
+        batch = self.read(source, plans, runs.rows_together(rows_max), kept_max)
+        kept_rows = 0 if batch is None else batch.num_rows
+        runs.note(self.groups_read, self.rows_read, self.width, kept_rows, row_bytes)
+        return batch
 
     cdef object _kept(self, Mask mask, object batch):
         if self._places is None and mask.kept == mask.rows:

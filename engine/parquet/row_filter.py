@@ -100,7 +100,7 @@ class RowFilter:
         self._plain_places: list[int] | None = None
         #: columns that it takes as narrow decimals
         self.narrow_columns = frozenset() if self._plain is None else self._plain.narrow_columns
-        can_raise = self._plain is not None and self._plain.can_raise
+        can_raise = self._can_raise = self._plain is not None and self._plain.can_raise
         by_code = [(part.column, part.mask) for part in self._by_code]
         self._steps = None if can_raise else FilterSteps(by_code, others, tests, schema, self.narrow_columns)
         self._may_test_first = (
@@ -236,7 +236,7 @@ class RowFilter:
         """Return the mask and what the part over plain columns says."""
         if mask is None:
             return plain.mask(*self._plain_of(batch))
-        if plain.can_raise or mask.kept > FEW_ROWS_SHARE * batch.num_rows:
+        if self._can_raise or mask.kept > FEW_ROWS_SHARE * batch.num_rows:
             return mask.both(plain.mask(*self._plain_of(batch)))
         if not mask.kept:
             return mask

@@ -18,7 +18,7 @@ Held by: tests/parquet/test_column_passes.py
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -100,6 +100,8 @@ class ScanMemory:
         wanted = pages.held_bytes_max
         if self._is_small(pages):
             wanted = self._column_bytes(pages) * (len(pages.held) + 1) if pages.held else 0
+        if wanted <= self._now_bytes <= 2 * wanted:  # of a row group before, which was about as large
+            return True
         is_reserved = self._resize(wanted)
         if not is_reserved and self._ahead_bytes:
             self.drop_ahead()
@@ -108,7 +110,7 @@ class ScanMemory:
             self._resize(0)  # what the last row group had
         return is_reserved
 
-    def batches(self, plans: Iterable[GroupPlan | None], rows_max: int) -> list[GroupPlan]:
+    def batches(self, plans: Sequence[GroupPlan | None], rows_max: int) -> list[GroupPlan]:
         """Return the first plans as far as each row group may be read as one batch; None ends them.
 
         The first row group of a task may not, unless its width was expected: how wide texts are is not known.
@@ -141,7 +143,8 @@ class ScanMemory:
         Should a filter leave all rows, which it did not do before, they are several batches, cut where they are.
         """
         row_bytes = max(self.row_bytes, pages.row_bytes)
-        return min(_RUN_BATCHES * self.batch_bytes_max(row_bytes), self._reserved.part_bytes) / row_bytes
+        part = self._reserved.part_bytes
+        return min(_RUN_BATCHES * _batch_bytes_max(row_bytes, part), part) / row_bytes
 
     def hold_whole(self, pages: GroupPages) -> bool:
         """Reserve what row groups take of which each is read at once; False: there is not as much."""
@@ -230,8 +233,7 @@ class ScanMemory:
 
     def batch_bytes_max(self, row_bytes: float) -> int:
         """Return the bytes of a batch. It is smaller where many tasks read: several batches of each are in memory."""
-        wanted = NARROW_BATCH_BYTES_MAX if row_bytes <= _NARROW_ROW_BYTES else BATCH_BYTES_MAX
-        return max(BATCH_BYTES_MIN, min(wanted, self._reserved.part_bytes))
+        return _batch_bytes_max(row_bytes, self._reserved.part_bytes)
 
     def end_split(self) -> None:
         """Give back large blocks, of pages and dictionaries, which may be smaller in the next split.
@@ -252,3 +254,8 @@ class ScanMemory:
         if self._held_bytes >= min(_RELEASED_BYTES, process_budget.limit(Kind.ARROW) // _RELEASED_SHARE):
             pa.default_memory_pool().release_unused()
         self._held_bytes = 0
+
+
+def _batch_bytes_max(row_bytes: float, part_bytes: int) -> int:
+    wanted = NARROW_BATCH_BYTES_MAX if row_bytes <= _NARROW_ROW_BYTES else BATCH_BYTES_MAX
+    return max(BATCH_BYTES_MIN, min(wanted, part_bytes))

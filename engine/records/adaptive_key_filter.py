@@ -60,12 +60,13 @@ class AdaptiveKeyFilter:
     def mask_of(self, batch: pa.RecordBatch, mask: Mask | None = None) -> Mask:
         """Return the mask of rows that may have a partner, among those of a mask; the column: plain, or as codes."""
         asked = batch.num_rows if mask is None else mask.kept
-        if mask is None:
-            found = self._found_in(batch)
-        elif asked <= FEW_ROWS_SHARE * batch.num_rows:
+        if mask is not None and asked <= FEW_ROWS_SHARE * batch.num_rows:
             found = self._found_within(batch, mask)
         else:
-            found = mask.both(self._found_in(batch))
+            of_all = self.filter.mask_of(batch, self._name)
+            if of_all is None:
+                of_all = self._found(batch)
+            found = of_all if mask is None else mask.both(of_all)
         dropped = asked - found.kept
         self.rows_dropped += dropped
         self._trial_rows += asked
@@ -91,10 +92,6 @@ class AdaptiveKeyFilter:
             alone = pa.schema([schema.field(place)])
             self._alone = schema, place, alone
         return kept_columns(batch, mask, [place], alone)
-
-    def _found_in(self, batch: pa.RecordBatch) -> Mask:
-        found = self.filter.mask_of(batch, self._name)
-        return self._found(batch) if found is None else found
 
     def _found(self, batch: pa.RecordBatch) -> Mask:
         place = batch.schema.get_field_index(self.column)

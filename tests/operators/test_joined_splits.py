@@ -23,9 +23,9 @@ def test_joined_splits_are_the_same_row_groups_in_order(runs, threads):
     assert len(joined) >= min(len(splits), 4 * threads)
 
 
-def test_many_splits_are_joined_by_eight_and_few_are_not():
+def test_many_splits_are_joined_by_two_dozen_and_few_are_not():
     sizes = [one.end - one.start for one in joined_splits(splits_of(("a", 0, 800)), 2)]
-    assert sizes[:90] == [8] * 90
+    assert sizes[:25] == [24] * 25
     few = splits_of(("a", 0, 7))
     assert joined_splits(few, 2) is few
     assert joined_splits([], 1) == []

@@ -2,6 +2,7 @@
 
     source ─► filter ─► partial aggregate ══HASH══►            rows of all subtasks meet: yes
     source ─► join with a BROADCAST side ─► project ══HASH══►  any subtask has the whole build side: yes
+    source ─► join, groups ─► local top ══GLOBAL══► top        the first rows of all, whatever subtask has them: yes
     source ─► filter ─► sink                                   files are in the order of the source: no
     source ─► sort, limit, function                            the result depends on which subtask had which rows: no
 
@@ -9,7 +10,8 @@
 
 From the source on to where rows of all subtasks meet there must be nothing that looks at the order of rows, or at rows
 together that are not of one split. Whole splits change owners, so what the splits themselves keep together (all rows of
-a group, where they were made so) stays together.
+a group, where they were made so) stays together. The first rows of a subtask are looked at together, too, but where the
+consumer keeps as many of all, in the same order of all columns, they are the first ones of all rows.
 
 What a subtask read is not the same in another attempt. Therefore all subtasks run again together (callers look at
 that), and what they store for others is divided by the rows alone: a stored result of which each consumer reads the
@@ -32,6 +34,7 @@ from engine.graph.operator_descriptor import (
     HashJoinOperator,
     KeyFilterOperator,
     ProjectOperator,
+    SortOperator,
 )
 from engine.graph.ship_strategy import SORTED_RUNS
 from engine.ids import IntermediateDataSetId
@@ -56,8 +59,10 @@ def may_share_splits(job_graph: JobGraph, vertex: JobVertex) -> bool:
 
 def _is_blind(job_graph: JobGraph, vertex: JobVertex, shared: IntermediateDataSetId | None) -> bool:
     """Whether a vertex does the same with rows, whichever of its subtasks has them; ``shared`` is where they come."""
-    first = 1 if vertex.source is not None else 0
-    for step in vertex.steps[first:]:
+    steps = vertex.steps[1 if vertex.source is not None else 0 :]
+    if steps and _is_local_top(job_graph, vertex):
+        steps = steps[:-1]
+    for step in steps:
         if not isinstance(step.operator, _BLIND) or not step.operator.traits.is_repeatable:
             return False
     for edge in vertex.inputs:
@@ -74,3 +79,20 @@ def _is_blind(job_graph: JobGraph, vertex: JobVertex, shared: IntermediateDataSe
         if not is_beside or not _is_blind(job_graph, consumer, data_set.id):
             return False
     return True
+
+
+def _is_local_top(job_graph: JobGraph, vertex: JobVertex) -> bool:
+    """Whether a vertex ends with the first rows of each subtask, of which its consumers keep the first ones of all."""
+    last = vertex.steps[-1]
+    if not isinstance(last.operator, SortOperator) or last.operator.limit is None:
+        return False
+    if {key.column for key in last.operator.keys} != set(last.output_schema.names):
+        return False
+    return all(_keeps_first_of(last.operator, job_graph.vertex(output.consumer)) for output in vertex.outputs)
+
+
+def _keeps_first_of(local: SortOperator, consumer: JobVertex) -> bool:
+    operator = consumer.chain[0].operator
+    if not isinstance(operator, SortOperator) or operator.limit is None or local.limit is None:
+        return False
+    return consumer.parallelism == 1 and operator.keys == local.keys and operator.limit <= local.limit

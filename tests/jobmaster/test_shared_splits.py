@@ -64,6 +64,33 @@ def test_so_may_those_that_are_sent_by_their_keys(mode):
     assert shares(builder, mode)
 
 
+def test_so_may_those_of_which_the_first_ones_of_all_are_kept():
+    builder = Builder()
+    small = builder.source(schema(k="int64", w="int64"), rows=1000, path="small")
+    joined = builder.join(large(builder), small, on="k", hint=JoinHint.BROADCAST_HASH_SECOND)
+    builder.sink(builder.sort(joined, "w", "v", "k", limit=10))
+    graph, vertex = graph_of(builder)
+    assert may_share_splits(graph, vertex)
+    for step, changes in ((0, {"limit": 11}), (0, {"limit": None}), (0, {"keys": ()}), (-1, {"limit": 9})):
+        assert not may_share_splits(*with_sort(graph, vertex, {step: changes}))
+    fewer = {"keys": vertex.chain[-1].operator.keys[:2]}
+    assert not may_share_splits(*with_sort(graph, vertex, {0: fewer, -1: fewer}))
+
+
+def with_sort(graph: JobGraph, vertex: JobVertex, changes: dict[int, dict[str, object]]) -> tuple[JobGraph, JobVertex]:
+    """Change the sort at the end of a vertex (-1), or at the head of its consumer (0)."""
+    (output,) = vertex.outputs
+    ends = {0: graph.vertex(output.consumer), -1: vertex}
+    for step, change in changes.items():
+        chain = list(ends[step].chain)
+        operator = msgspec.structs.replace(chain[step].operator, **change)
+        chain[step] = msgspec.structs.replace(chain[step], operator=operator)
+        ends[step] = msgspec.structs.replace(ends[step], chain=tuple(chain))
+    made = {end.id: end for end in ends.values()}
+    vertices = tuple(made.get(each.id, each) for each in graph.vertices)
+    return msgspec.structs.replace(graph, vertices=vertices), ends[-1]
+
+
 @pytest.mark.parametrize(
     "above",
     [
@@ -76,7 +103,16 @@ def test_so_may_those_that_are_sent_by_their_keys(mode):
         lambda builder, source: builder.aggregate(source, ("k",), ("first", "v")),
         lambda builder, source: builder.aggregate(builder.limit(source, 10), ("k",), ("sum", "v")),
     ],
-    ids=["as they are", "filtered", "sorted", "limited", "function", "grouped by it", "first", "limited groups"],
+    ids=[
+        "as they are",
+        "filtered",
+        "sorted",
+        "limited",
+        "function",
+        "grouped by it",
+        "first",
+        "limited groups",
+    ],
 )
 def test_rows_whose_order_or_company_can_be_seen_are_read_as_they_were_dealt(above):
     builder = Builder()

@@ -9,10 +9,11 @@ from engine.aggregate.dense_groups cimport DenseGroups
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.group_input cimport GroupInput
 from engine.aggregate.group_store cimport GroupStore
+from engine.aggregate.integer_keys cimport KeyRows
 from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.value_states cimport ValueScan
 from engine.memory.page_pool cimport PagePool
-from engine.records.arrow_batch cimport ArrowBatch, ColumnView
+from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.comparator cimport KeyEquality
 from engine.records.hashing cimport partition_of_hash
 from engine.records.row_codec cimport RowCodec
@@ -27,7 +28,7 @@ cdef class GroupTable:
     cdef KeyEquality _equality
     cdef int32_t _key_count
     cdef int32_t* _key_columns              # 0, 1, 2 ...
-    cdef bint _has_integer_keys                # one number
+    cdef KeyRows _key_rows                  # of a chunk, where keys are a few integers
     cdef TextKeyCache _recent               # of keys that are one text
     cdef DenseGroups _dense                 # of keys of few values
     cdef FewGroups* _few                    # rows of a block whose groups are few
@@ -82,8 +83,7 @@ cdef class GroupTable:
     cdef int64_t _locate(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil
     cdef int64_t _locate_pending(self, ArrowBatch keys, int64_t start, int64_t count, int64_t pending_count,
                                  bint reserved) noexcept nogil
-    cdef int64_t _locate_words(self, const ColumnView* column, int64_t start, int64_t count,
-                               bint reserved) noexcept nogil
+    cdef int64_t _locate_integers(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil
     cdef void _encode_inserted(self, ArrowBatch keys, int64_t start, int64_t inserted_count) noexcept nogil
     cdef uint8_t* _new_group(self, uint64_t hash, int64_t key_size, bint reserved) noexcept nogil
     cdef inline GroupStore* _store_of(self, uint64_t hash) noexcept nogil

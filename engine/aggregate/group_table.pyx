@@ -12,8 +12,8 @@
 
 Rows are handled 1024 at a time. Where keys have few values their groups are known by number (``dense_groups``). Other
 rows go in rounds: all look for a slot (an empty one is taken at once, one with the right tag makes a candidate), new
-keys are encoded, all candidates are compared column by column; those that differ look on in the next round. Keys of one
-number are found in one pass instead (``integer_keys``). Then every state is updated by a kernel over the group
+keys are encoded, all candidates are compared column by column; those that differ look on in the next round. Keys of a
+few integers are found in one pass instead (``integer_keys``). Then every state is updated by a kernel over the group
 addresses, or over the rows of each group where these are few (``few_groups``).
 
 Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
@@ -49,13 +49,13 @@ from engine.aggregate.group_directory cimport directory_take
 from engine.aggregate.group_input cimport GroupInput, StateBinding, new_binding, new_input
 from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_begin, store_clear
 from engine.aggregate.group_store cimport store_destroy, store_next_group, store_place
-from engine.aggregate.integer_keys cimport WORD_KEY_SIZE, are_integer_keys, find_words, prefetch_words
-from engine.aggregate.integer_keys cimport read_words, write_word_key
+from engine.aggregate.integer_keys cimport are_all_valid, find_keys, key_rows_begin, key_rows_destroy
+from engine.aggregate.integer_keys cimport prefetch_keys, put_key, size_of_key, write_key_rows
 from engine.aggregate.state_layout cimport place_states
 from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.value_states cimport ValueScan, begin_values, next_value, put_value
 from engine.memory.page_pool cimport PagePool
-from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
+from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport KeyEquality
 from engine.records.hashing cimport hash_batch
@@ -105,7 +105,7 @@ cdef class GroupTable:
             self._codec = RowCodec(key_schema)
             columns = list(range(self._key_count))
             self._equality = KeyEquality(self._codec, columns, self._codec, columns)
-            self._has_integer_keys = are_integer_keys(self._codec)
+            key_rows_begin(&self._key_rows, self._codec, CHUNK_ROWS)
         self._recent = TextKeyCache(self._key_count == 1 and self._codec.kinds[0] == KIND_BYTES)
         self._dense = DenseGroups(pool, self._codec)
         self._lay_out(states, operations)
@@ -123,6 +123,7 @@ cdef class GroupTable:
         free(self._scans)
         free(self._initial)
         free(self._scratch)
+        key_rows_destroy(&self._key_rows)
 
     cdef int _lay_out(self, states, list operations) except -1:
         """Give every state its place in a group."""
@@ -133,6 +134,7 @@ cdef class GroupTable:
         if self.fields == NULL or self._scans == NULL:
             raise MemoryError()
         self.key_offset = (place_states(self.fields, states, operations, GROUP_STATES) + 7) & ~7
+        self._key_rows.key_offset = self.key_offset
         for index in range(self.field_count):
             if self.fields[index].is_variable:
                 self._scans[self._scan_count].state = index
@@ -289,8 +291,8 @@ cdef class GroupTable:
             pending_count = count
             for index in range(count):
                 self._pending[index] = <int32_t> index
-        if pending_count == count and self._has_integer_keys and opened.keys.columns[0].validity == NULL:
-            count = self._locate_words(&opened.keys.columns[0], start, count, reserved)
+        if pending_count == count and self._key_rows.words != NULL and are_all_valid(opened.keys):
+            count = self._locate_integers(opened.keys, start, count, reserved)
         else:
             count = self._locate_pending(opened.keys, start, count, pending_count, reserved)
         self._recent.keep(&opened.keys.columns[0], start, count, self._groups)
@@ -318,27 +320,25 @@ cdef class GroupTable:
                     pending_count += 1
         return count
 
-    cdef int64_t _locate_words(self, const ColumnView* column, int64_t start, int64_t count,
-                               bint reserved) noexcept nogil:
-        """The same for keys of one number without nulls, in one pass; positions are where rows begin to look."""
-        cdef uint64_t* words = <uint64_t*> self._candidate_rows
+    cdef int64_t _locate_integers(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil:
+        """The same for keys of a few integers without nulls, in one pass; positions are where rows begin to look."""
+        cdef const KeyRows* rows = &self._key_rows
         cdef int64_t row = 0, end = 0
         cdef uint8_t* group
-        read_words(column, start, count, words)
+        write_key_rows(&self._key_rows, self._codec, keys, start, count)
         while row < count:
             if row == end:
                 end = min(row + BLOCK_ROWS, count)
-                prefetch_words(&self._directory, self._hashes, self._positions, row, end, self.key_offset)
-            row = find_words(&self._directory, self._hashes, words, row, end, self.key_offset, self._positions,
-                             self._groups)
+                prefetch_keys(&self._directory, self._hashes, rows, row, end, self._positions)
+            row = find_keys(&self._directory, self._hashes, rows, row, end, self._positions, self._groups)
             if row == end:
                 continue
-            group = self._new_group(self._hashes[row], WORD_KEY_SIZE,
+            group = self._new_group(self._hashes[row], size_of_key(rows),
                                     (reserved and row == 0) or (self.frozen and self.group_count == 0))
             if group == NULL:
                 break
             self._directory.slots[self._positions[row]] = directory_slot(group, self._hashes[row])
-            write_word_key(group + self.key_offset, words[row])
+            put_key(group, rows, row)
             self._groups[row] = group
             row += 1
         return row

@@ -119,7 +119,7 @@ NETWORK_FRACTION = _option(
     "taskmanager.memory.network.fraction", "float", "0.1", "Share of the process size for network buffers."
 )
 NETWORK_MIN = _option("taskmanager.memory.network.min", "size", "4mb", "Minimum memory for network buffers.")
-NETWORK_MAX = _option("taskmanager.memory.network.max", "size", "64mb", "Maximum memory for network buffers.")
+NETWORK_MAX = _option("taskmanager.memory.network.max", "size", "1gb", "Maximum memory for network buffers.")
 SEGMENT_SIZE = _option(
     "taskmanager.memory.segment-size",
     "size",

@@ -14,7 +14,7 @@ would wait (read_ahead). A view that began in memory goes on in the file at the 
 ``finish``.
 
 A view may read a part [begin, end) of PARTS: the buffers from ``count * begin // PARTS`` on, up to those of the part
-behind it. A row larger than a buffer is in the part in which it begins.
+behind it. A row larger than a buffer is in the part in which it begins, as is a batch.
 
 Locks: one condition per partition. Files are written outside of it, in state SPILLING, when nothing else changes.
 
@@ -46,7 +46,7 @@ LOGGER = logging.getLogger(__name__)
 READ_AHEAD_BLOCKS: Final = 2
 #: position in place of the end of a view that does not know its part yet
 NOT_PLACED: Final = -1
-_FRAGMENT: Final = int(BufferKind.FRAGMENT)
+_UNENDED: Final = (int(BufferKind.FRAGMENT), int(BufferKind.BATCH))
 _NONE_INSIDE: Final = array("q")
 
 
@@ -77,7 +77,7 @@ class BlockingData:
         # No object for a subpartition: a process holds thousands of results with thousands of them each.
         self._buffers: dict[int, list[Buffer]] = {}
         self._counts = array("I", bytes(4 * subpartition_count))
-        # ordinals of buffers that begin inside a row, and the subpartitions whose next buffer does
+        # ordinals of buffers that begin inside a row or batch, and the subpartitions whose next buffer does
         self._inside: dict[int, array[int]] = {}
         self._is_inside: set[int] = set()
         self._file: PartitionFile | None = None
@@ -219,12 +219,12 @@ class BlockingData:
         if subpartition in self._is_inside:
             self._inside.setdefault(subpartition, array("q")).append(self._counts[subpartition])
             self._is_inside.discard(subpartition)
-        if buffer.kind == _FRAGMENT:
+        if buffer.kind in _UNENDED:
             self._is_inside.add(subpartition)
         self._counts[subpartition] += 1
 
     def _cut(self, subpartition: int, position: int) -> int:
-        """Return the first buffer behind a position that begins a row."""
+        """Return the first buffer behind a position that begins a row, a page or a batch."""
         ordinal = self._counts[subpartition] * position // PARTS
         inside = self._inside.get(subpartition, _NONE_INSIDE)
         index = bisect_left(inside, ordinal)

@@ -12,6 +12,8 @@ cdef enum:
     KIND_ROWS = 0                   # whole rows, one after the other
     KIND_FRAGMENT = 1               # a piece of a row larger than a buffer
     KIND_LAST_FRAGMENT = 2          # its last piece
+    KIND_BATCH = 3                  # a piece of a RecordBatch as an Arrow IPC stream
+    KIND_LAST_BATCH = 4             # its last piece
 
 
 # Where a buffer's segment goes back to.

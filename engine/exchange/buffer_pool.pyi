@@ -9,6 +9,8 @@ class BufferKind(IntEnum):
     ROWS = 0
     FRAGMENT = 1
     LAST_FRAGMENT = 2
+    BATCH = 3
+    LAST_BATCH = 4
 
 class BufferRecycler: ...
 

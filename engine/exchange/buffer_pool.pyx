@@ -80,6 +80,8 @@ class BufferKind(IntEnum):
     ROWS = KIND_ROWS
     FRAGMENT = KIND_FRAGMENT
     LAST_FRAGMENT = KIND_LAST_FRAGMENT
+    BATCH = KIND_BATCH
+    LAST_BATCH = KIND_LAST_BATCH
 
 
 # ------------------------------------------------------------------------------------------------------------ buffers

@@ -1,6 +1,6 @@
 """Elements that an input gate returns, and the event at the end of a partition.
 
-pyarrow.RecordBatch    by reference: FORWARD and BROADCAST inside one process
+pyarrow.RecordBatch    FORWARD and BROADCAST: by reference inside one process, as bytes where it was stored or is sent
 RowPage                a Buffer full of whole binary rows; its receiver recycles it, exactly once
 OversizedRow           one row larger than a buffer, put together from its fragments
 END_OF_PARTITION       inside the room only: last element of every subpartition

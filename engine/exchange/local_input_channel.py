@@ -4,8 +4,9 @@
                                      └── after the last back-off: PartitionNotFoundError
 
 The view comes from the partition manager. A producer that is not registered yet is asked for again after 100 ms, 200 ms
-and so on up to 10 s, and as soon as the manager says that it is there. Fragments of a row larger than a buffer are put
-together: each piece is copied and recycled at once, so a row of any size passes through any pool (``row_pieces``).
+and so on up to 10 s, and as soon as the manager says that it is there. Fragments of a row larger than a buffer, and
+pieces of a stored batch, are put together: each is copied and recycled at once, so that any size passes through any
+pool (``row_pieces``).
 
 Source: Flink's LocalInputChannel.
 Held by: tests/exchange/test_input_gate.py
@@ -16,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import PartitionNotFoundError
+from engine.exchange.batch_stream import batch_of
 from engine.exchange.buffer_pool import Buffer, BufferKind
 from engine.exchange.elements import EndOfPartitionEvent
 from engine.exchange.input_channel import BackOff
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from engine.exchange.elements import OversizedRow
 
 _ROWS: Final = int(BufferKind.ROWS)
-_FRAGMENT: Final = int(BufferKind.FRAGMENT)
+_LAST_FRAGMENT: Final = int(BufferKind.LAST_FRAGMENT)
+_LAST: Final = (_LAST_FRAGMENT, int(BufferKind.LAST_BATCH))
 
 
 class LocalInputChannel:
@@ -121,15 +124,15 @@ class LocalInputChannel:
                     if has_more:
                         self._ready.push_channel(self.index)
                     return element
-                is_last = element.kind != _FRAGMENT
+                kind = element.kind
                 if self._pieces is None:
                     self._pieces = RowPieces(self.index, self._arrivals)
-                self._pieces.add(element)
-                if not is_last:
+                self._pieces.add(element, is_row=kind <= _LAST_FRAGMENT)
+                if kind not in _LAST:
                     if has_more:
                         continue
                     return None
-                element = self._pieces.take_row()
+                element = self._pieces.take_row() if kind == _LAST_FRAGMENT else batch_of(self._pieces.take())
             elif isinstance(element, EndOfPartitionEvent):
                 self.is_consumed = True
                 view.consumed()

@@ -44,15 +44,18 @@ cdef class RecordWriter:
     cdef object _lock                       # held while emitting; the output flusher only tries
     cdef object _flush_error                # of the output flusher, raised by the next call; or None
     cdef bint _is_closed
+    cdef bint _keeps_columns                # batches of many rows travel as columns
     cdef bint _replicates                   # the selector's divide has rows for all channels
 
     cdef int drop_buffers(self) except -1
     cdef int check_flush_error(self) except -1
     cdef int write(self, batch, int32_t channel) except -1
+    cdef int write_columns(self, batch) except -1
     cdef void measure(self, ArrowBatch batch, int32_t channel) noexcept nogil
     cdef int reserve(self, int64_t row_count) except -1
     cdef int emit_rows(self, ArrowBatch batch) except -1
     cdef int emit_oversized(self, ArrowBatch batch, int64_t row) except -1
+    cdef int emit_pieces(self, const uint8_t* content, int64_t size, int32_t channel, int32_t last_kind) except -1
     cdef int encode(self, ArrowBatch batch, int64_t start, int64_t stop) except -1
     cdef int open_buffer(self, int32_t channel, Buffer buffer) except -1
     cdef int close_buffer(self, int32_t channel) except -1

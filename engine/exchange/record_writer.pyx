@@ -10,6 +10,10 @@ placed is encoded, full buffers are sent (their consumers return them) and the t
 that is back pressure. A wait longer than the time-out sends the half-full buffers too, so that two consumers that
 wait for each other through this writer both get what there is; at once when all buffers of the pool are open here.
 
+Where all rows go to one channel and are stored (``keep_columns``), a batch of many rows is no rows: its columns travel
+as BATCH buffers and one LAST_BATCH (``batch_stream``), so that neither side takes rows apart. Batches of few rows, or
+of wide ones, are rows all the same. What is written first is read first.
+
 A row larger than a buffer is encoded aside and travels as FRAGMENT buffers and one LAST_FRAGMENT, which hold nothing
 else. A broadcast is encoded once: every channel gets a share of the same buffers. Rows that the selector replicates
 (heavy keys of a join's other side) are taken out of the batch and written to one channel after the other.
@@ -31,14 +35,20 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from engine.errors import IllegalTransitionError
-from engine.exchange.buffer_pool cimport Buffer, KIND_FRAGMENT, KIND_LAST_FRAGMENT, KIND_ROWS
+from engine.exchange.batch_stream import stream_of
+from engine.exchange.buffer_pool cimport Buffer, KIND_LAST_BATCH, KIND_LAST_FRAGMENT, KIND_ROWS
 from engine.exchange.channel_selector cimport ChannelSelector
 from engine.exchange.monitor cimport monotonic_ns
+from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.opened_batch cimport shown_batch
 from engine.records.row_codec cimport RowCodec
 
 cdef enum:
     BRIEF_ROWS = 512            # are measured, or encoded, before the GIL could be given away and got back
+    COLUMN_ROWS = 512           # least rows of columns: what a batch costs beside its rows is less than encoding them
+    COLUMN_BYTES = 1 << 20      # of a batch that is not written in parts
+    COLUMN_BYTES_MAX = 8 << 20  # of a part: a reader has it in memory twice
 
 #: wait for a buffer before half-full ones are sent, when there is no time-out
 cdef int64_t PATIENCE_MS = 100
@@ -91,6 +101,10 @@ cdef class RecordWriter:
         """Let wide values lie with owner (write_value) in place of the pages."""
         self._codec.let_outside(owner, ())
 
+    def keep_columns(self):
+        """Let batches of many rows travel as columns; there is one channel, or all get the same."""
+        self._keeps_columns = True
+
     def emit(self, batch not None):
         """Write a pyarrow.RecordBatch.
 
@@ -110,7 +124,7 @@ cdef class RecordWriter:
                 if copies is not None:
                     for channel in range(self._channel_count):
                         self.write(copies, channel)
-            else:
+            elif not self._keeps_columns or self.write_columns(batch) == 0:
                 self.write(batch, -1)
             self.rows += batch.num_rows
             self.partition.rows += batch.num_rows
@@ -197,6 +211,29 @@ cdef class RecordWriter:
             raise
         return 0
 
+    cdef int write_columns(self, batch) except -1:
+        """Write a batch as columns, in parts of about COLUMN_BYTES; return 0 where it is better written as rows."""
+        cdef int64_t rows = batch.num_rows
+        cdef int64_t part, begin, size
+        cdef const uint8_t[::1] content
+        if rows < COLUMN_ROWS:
+            return 0
+        batch = shown_batch(batch)
+        self._codec.accept(ArrowBatch.open(batch))
+        size = batch_bytes(batch)
+        part = rows if size <= COLUMN_BYTES else rows * COLUMN_BYTES // size
+        if part < COLUMN_ROWS:
+            return 0
+        for begin in range(0, rows, part):
+            piece = batch if part == rows else batch.slice(begin, part)
+            if batch_bytes(piece) > COLUMN_BYTES_MAX:
+                self.write(piece, -1)
+                continue
+            self.hand_over_all()
+            content = stream_of(piece)
+            self.emit_pieces(&content[0], content.shape[0], 0, KIND_LAST_BATCH)
+        return 1
+
     cdef void measure(self, ArrowBatch batch, int32_t channel) noexcept nogil:
         """Note the sizes of rows and, unless it is -1, that they go to a channel."""
         cdef int64_t row
@@ -255,26 +292,30 @@ cdef class RecordWriter:
 
     cdef int emit_oversized(self, ArrowBatch batch, int64_t row) except -1:
         cdef int64_t size = self._placement.sizes[row]
-        cdef int32_t channel = <int32_t> self._placement.channels[row]
-        cdef int64_t offset = 0
-        cdef int64_t piece
-        cdef Buffer buffer
         cdef uint8_t* row_bytes = <uint8_t*> malloc(<size_t> size)
         if row_bytes == NULL:
             raise MemoryError(f"no memory for a row of {size} bytes")
         try:
             self._placement.targets[row] = row_bytes
             self.encode(batch, row, row + 1)
-            while offset < size:
-                buffer = self.wait_for_buffer()
-                piece = min(size - offset, self._segment_size)
-                memcpy(buffer.segment.data, row_bytes + offset, <size_t> piece)
-                offset += piece
-                buffer.size = <int32_t> piece
-                buffer.kind = KIND_LAST_FRAGMENT if offset == size else KIND_FRAGMENT
-                self.hand_over(buffer, channel)
+            self.emit_pieces(row_bytes, size, <int32_t> self._placement.channels[row], KIND_LAST_FRAGMENT)
         finally:
             free(row_bytes)
+        return 0
+
+    cdef int emit_pieces(self, const uint8_t* content, int64_t size, int32_t channel, int32_t last_kind) except -1:
+        """Send bytes in buffers of their own; the kind of all but the last one is the number before the last one's."""
+        cdef int64_t offset = 0
+        cdef int64_t piece
+        cdef Buffer buffer
+        while offset < size:
+            buffer = self.wait_for_buffer()
+            piece = min(size - offset, self._segment_size)
+            memcpy(buffer.segment.data, content + offset, <size_t> piece)
+            offset += piece
+            buffer.size = <int32_t> piece
+            buffer.kind = last_kind if offset == size else last_kind - 1
+            self.hand_over(buffer, channel)
         return 0
 
     cdef int encode(self, ArrowBatch batch, int64_t start, int64_t stop) except -1:

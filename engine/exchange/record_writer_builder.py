@@ -5,11 +5,12 @@
     result type   partitioner    writer
     PIPELINED     FORWARD        ForwardRecordWriter       batches by reference
     PIPELINED     BROADCAST      BatchBroadcastWriter      batches by reference
-    BLOCKING      BROADCAST      RecordWriter              row pages, encoded and stored once
+    BLOCKING      BROADCAST      RecordWriter              columns, or row pages of few rows, stored once
+    BLOCKING      FORWARD        RecordWriter              the same
     BLOCKING      SORTED_RUNS    SortedRunsWriter          the sorted runs of a subtask
     any           any other      RecordWriter              row pages, a selector decides
 
-FORWARD never has several subpartitions; with BLOCKING it has row pages in its one subpartition.
+FORWARD never has several subpartitions.
 
 Source: Flink's RecordWriterBuilder.
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from engine.memory.value_stores import ValueOwner
 
 DEFAULT_TIMEOUT_MS: Final = 100
+#: partitioners that leave batches whole
+_WHOLE: Final = ("FORWARD", "BROADCAST")
 
 
 class Writer(Protocol):
@@ -124,6 +127,8 @@ class RecordWriterBuilder:
             partition.descriptor.partitioner, self._schema, partition.subpartition_count, self._subtask_index
         )
         writer = RecordWriter(partition, self._schema, selector, timeout_ms)
+        if isinstance(partition, BlockingPartition) and partition.descriptor.partitioner.kind in _WHOLE:
+            writer.keep_columns()
         if self._value_owner is not None:
             writer.keep_outside(self._value_owner)
         return writer

@@ -30,10 +30,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import pyarrow as pa
 
 from engine.closing import close_all
 from engine.errors import ConfigurationError, EngineError, PartitionNotFoundError
+from engine.exchange.batch_stream import stream_of
 from engine.exchange.partition_file import partition_identity
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.read_ahead import DiskReaders
@@ -52,6 +52,8 @@ from engine.transport.read_request import ReadRequest, error_response
 from engine.transport.server_connection import ServerConnection
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engine.rpc.credentials import Credentials
     from engine.rpc.program import Program
     from engine.rpc.tls import Tls
@@ -139,10 +141,7 @@ class PartitionSource:
 
     def batch_bytes(self, batch: pa.RecordBatch) -> memoryview:
         """Return a batch as an Arrow IPC stream."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        return memoryview(sink.getvalue()).cast("B")
+        return stream_of(batch)
 
     def forget(self, connection: ServerConnection) -> None:
         """Drop what a connection waits for."""

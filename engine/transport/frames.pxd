@@ -25,7 +25,7 @@ cdef enum FrameType:
     FRAME_AVAILABLE = 9
 
 
-cdef enum DataKind:                 # of a BufferResponse; the first three are those of Buffer
+cdef enum DataKind:                 # of a BufferResponse; all but the last are those of Buffer
     DATA_ROWS = 0
     DATA_FRAGMENT = 1
     DATA_LAST_FRAGMENT = 2

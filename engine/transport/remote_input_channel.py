@@ -8,7 +8,7 @@
         floating      8 for the gate: go to the channels whose producers have more than there is room for
 
 Row pages are received into buffers of the pool and returned as they are. Pieces of a large row, and of a RecordBatch
-that was passed by reference, are put together: each is copied and recycled at once (``row_pieces``).
+that was passed by reference or stored, are put together: each is copied and recycled at once (``row_pieces``).
 
 Thread: the gate's; ``release`` any.
 
@@ -22,10 +22,10 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import pyarrow as pa
 
 from engine.closing import close_all
-from engine.errors import CorruptBlockError, TaskCancelledError
+from engine.errors import TaskCancelledError
+from engine.exchange.batch_stream import batch_of
 from engine.exchange.buffer_pool import BufferKind
 from engine.exchange.input_channel import BackOff
 from engine.exchange.row_pieces import RowPieces
@@ -33,6 +33,8 @@ from engine.transport.data_server import channel_identity
 from engine.transport.read_request import ErrorCode, ReadRequest, error_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engine.exchange.buffer_pool import Buffer, LocalBufferPool, NetworkBufferPool
     from engine.exchange.elements import OversizedRow
     from engine.exchange.ready_queue import ReadyQueue
@@ -44,8 +46,7 @@ if TYPE_CHECKING:
 EXCLUSIVE_BUFFERS: Final = 2
 FLOATING_BUFFERS: Final = 8
 _LAST_FRAGMENT: Final = int(BufferKind.LAST_FRAGMENT)
-_BATCH: Final = 3
-_LAST_BATCH: Final = 4
+_LAST_BATCH: Final = int(BufferKind.LAST_BATCH)
 _END: Final = 5
 
 
@@ -246,17 +247,3 @@ class RemoteInputChannel:
 
     def _request_bytes(self) -> bytes:
         return msgspec.msgpack.encode(self._read_request())
-
-
-def batch_of(content: bytearray) -> pa.RecordBatch:
-    """Return the batch in an Arrow IPC stream, over the same bytes.
-
-    Raises: CorruptBlockError when it is none: later kernels trust the batch's offsets.
-    """
-    try:
-        with pa.ipc.open_stream(pa.py_buffer(content)) as stream:
-            batch = stream.read_next_batch()
-        batch.validate(full=True)
-    except (pa.ArrowException, OSError, StopIteration) as error:
-        raise CorruptBlockError(f"{len(content)} bytes of another process are not a batch: {error}") from error
-    return batch

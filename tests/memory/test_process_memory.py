@@ -164,7 +164,7 @@ def test_a_script_that_holds_much_of_the_machine_leaves_the_process_three_quarte
 def test_pages_and_network_buffers_follow_from_managed_memory_and_slots() -> None:
     sizes = process_memory({"taskmanager.memory.process.size": "1216m"})
     assert sizes.page_bytes == 32768
-    assert sizes.network_segments * sizes.page_bytes == 64 * MIB
+    assert sizes.network_segments * sizes.page_bytes == 108 * MIB
     small = {"taskmanager.memory.managed.size": "16mb"}
     assert process_memory(small, 14).page_bytes == 16384
     assert process_memory({"taskmanager.memory.managed.size": "1mb"}, 4).page_bytes == 4096

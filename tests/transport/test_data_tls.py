@@ -88,7 +88,7 @@ def test_on_one_host_the_unix_socket_is_plain(make_world: Any, own: Path) -> Non
     produce(world.far, partition)
     got = read_all(world.near, world.gate([partition.id]))
     world.join()
-    assert len(rows_of(got)) == 3005
+    assert len(rows_of(got)) == 5005
     assert got[0].schema == WIDE_SCHEMA
 
 

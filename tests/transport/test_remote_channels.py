@@ -39,7 +39,12 @@ def batch_of(start: int, count: int = 100, width: int = 20) -> pa.RecordBatch:
     return pa.record_batch({"k": list(keys), "s": texts}, schema=SCHEMA)
 
 
-BATCHES = [*(batch_of(100 * number) for number in range(30)), batch_of(9000, 2, 40_000), batch_of(9500, 3)]
+BATCHES = [
+    *(batch_of(100 * number) for number in range(30)),
+    batch_of(9000, 2, 40_000),
+    batch_of(9500, 3),
+    batch_of(10_000, 2000),
+]
 
 
 def rows_of(batches: Any) -> list[dict[str, Any]]:
@@ -114,7 +119,7 @@ def test_remote_readers_get_the_rows_that_local_ones_get(
     if kind in ("SHUFFLE", "REBALANCE"):  # begin at a random channel
         remote, local = ([[batch for one in side for batch in one]] for side in (remote, local))
     assert [rows_of(one) for one in remote] == [rows_of(one) for one in local]
-    assert sum(len(rows_of(one)) for one in remote) == (count if kind == "BROADCAST" else 1) * 3005
+    assert sum(len(rows_of(one)) for one in remote) == (count if kind == "BROADCAST" else 1) * 5005
 
 
 @pytest.mark.parametrize("result_type", [PIPELINED, BLOCKING])
@@ -130,7 +135,7 @@ def test_a_gate_with_a_buffer_for_no_channel_makes_progress(make_world: Any, res
         produce(world.far, partition)
     got = read_all(world.near, world.gate([partition.id for partition in partitions], 0))
     world.join()
-    assert len(rows_of(got)) == 4 * 3005
+    assert len(rows_of(got)) == 4 * 5005
     for buffer in hoarded:
         buffer.recycle()
 
@@ -167,7 +172,7 @@ def test_a_partition_that_is_registered_later_is_found_at_once(
     produce(world.far, world.far.partition(descriptor(1, "GLOBAL")))
     got = read_all(world.near, gate)
     world.join(60)
-    assert len(rows_of(got)) == 3005
+    assert len(rows_of(got)) == 5005
 
 
 def test_a_partition_that_never_comes_is_an_error_after_the_last_back_off(
@@ -251,7 +256,7 @@ def test_a_broken_connection_names_partition_and_peer_and_a_new_one_is_opened(wo
     produce(world.far, second)
     got = read_all(world.near, world.gate([second.id]))
     world.join()
-    assert len(rows_of(got)) == 3005
+    assert len(rows_of(got)) == 5005
     gate.close()
 
 
@@ -270,7 +275,7 @@ def test_with_a_secret_rows_are_read_by_those_who_know_it(make_world: Any) -> No
     produce(world.far, partition)
     got = read_all(world.near, world.gate([partition.id]))
     world.join()
-    assert len(rows_of(got)) == 3005
+    assert len(rows_of(got)) == 5005
 
 
 def test_off_loopback_nothing_listens_without_a_secret(tmp_path: Path) -> None:

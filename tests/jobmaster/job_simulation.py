@@ -16,7 +16,7 @@ from engine.graph.operator_descriptor import OperatorDescriptor, SinkOperator
 from engine.graph.packed_sizes import packed_sizes
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.graph.subpartition_share import PARTS
-from engine.ids import AllocationId, IntermediateDataSetId, ResourceId, ResultPartitionId
+from engine.ids import AllocationId, IntermediateDataSetId, JobVertexId, ResourceId, ResultPartitionId
 from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
@@ -57,6 +57,8 @@ class Simulation:
             self.pool.close_request(request)
         self.stored: dict[ResultPartitionId, list[Rows]] = {}
         self.sinks: dict[int, dict[int, Rows]] = defaultdict(dict)
+        #: rows that operators of subtasks have taken: by vertex and operator, input, subtask
+        self.taken: dict[tuple[JobVertexId, int], dict[int, dict[int, Rows]]] = defaultdict(lambda: defaultdict(dict))
         #: rows written to a data set and rows read from it
         self.written: dict[IntermediateDataSetId, int] = defaultdict(int)
         #: names of vertices in the order in which regions started
@@ -130,8 +132,10 @@ class Simulation:
         rows: Rows = []
         for position, step in enumerate(chain):
             node = SimpleNamespace(descriptor=step, parallelism=subtask.job_vertex.parallelism)
-            sources = inputs if position == 0 else [rows]
-            rows = run_subtask(node, index, [{index: each} for each in sources], self.tables)
+            taken = self.taken[subtask.job_vertex.id, step.node_id]
+            for each, source in enumerate(inputs if position == 0 else [rows]):
+                taken[each][index] = source
+            rows = run_subtask(node, index, [taken[each] for each in sorted(taken)], self.tables)
         return rows
 
     def _store(

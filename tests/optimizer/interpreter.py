@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.graph.expression import AggregateCall, Call, Case, ColumnRef, Expression, Literal
+from engine.graph.expression import AggregateCall, Call, Case, Cast, ColumnRef, Expression, Literal
 from engine.graph.operator_descriptor import (
     FilterOperator,
     HashAggregateOperator,
@@ -48,6 +48,9 @@ def evaluate(expression: Expression, row: Row) -> Any:
             return None if otherwise is None else evaluate(otherwise, row)
         case Call(function=function, arguments=arguments):
             return _call(function, [evaluate(argument, row) for argument in arguments])
+        case Cast(operand=operand, type_text="int64"):
+            value = evaluate(operand, row)
+            return None if value is None else int(value)
     raise AssertionError(expression)
 
 
@@ -56,6 +59,8 @@ def _call(function: str, values: list[Any]) -> Any:
         return values[0] is None
     if function == "is_not_null":
         return values[0] is not None
+    if function == "coalesce":
+        return next((value for value in values if value is not None), None)
     if function == "and":
         return False if False in values else None if None in values else True
     if function == "or":
@@ -239,7 +244,10 @@ def targets(partitioner: PartitionerSpec, producer: int, position: int, row: Row
     raise AssertionError(partitioner)
 
 
-def run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tables: Tables) -> Rows:
+def run_subtask(
+    node: PhysicalNode, subtask: int, inputs: Sequence[Sequence[Rows] | Mapping[int, Rows]], tables: Tables
+) -> Rows:
+    """Return the rows of a subtask; ``inputs``: of each, the rows of subtasks by number, of all up to this one."""
     rows = inputs[0][subtask] if inputs else []
     names = node.descriptor.output_schema.names
     match node.descriptor.operator:
@@ -265,7 +273,7 @@ def run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tabl
                 if subtask < node.parallelism - 1:
                     return []
                 probe = 1 if join.build_left else 0
-                sides[probe] = [row for each in inputs[probe] for row in each]
+                sides[probe] = [row for each in range(node.parallelism) for row in inputs[probe][each]]
             pairs = joined(join, *sides, join.left_keys, join.right_keys)
             return [
                 {

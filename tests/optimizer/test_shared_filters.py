@@ -80,3 +80,19 @@ def test_each_use_asks_for_the_rest():
 def test_a_part_that_can_raise_stays_behind_another_one_that_can():
     other = call("less", call("divide", SUM, "k"), lit(1))
     assert asked_once(uses((other, RAISES), (total(3), RAISES))) == []
+
+
+def test_uses_that_are_left_when_another_one_is_found_to_have_no_rows_are_asked_once():
+    """The total has no row of such a key, which is known when the filter has come down to it."""
+    builder = Builder()
+    rows = builder.source(ROWS)
+    sides = []
+    for keys in (("k", "m"), ("k",), ()):
+        groups = builder.aggregate(rows, keys, ("sum", "a"))
+        of_all = ColumnRef(builder.nodes[groups].schema.names[-1])
+        key = ColumnRef("k") if keys else lit(0)
+        sides.append(builder.project(groups, (column("k"), key), (column("total"), of_all)))
+    others = builder.filter(builder.source(schema(other="int64")), call("greater", "other", lit(1)))
+    builder.sink(builder.join(builder.union(*sides), others, left_on="k", right_on="other"))
+    filters = [node.operator.predicate for node in rewrite(builder.plan()).nodes if isinstance(node.operator, Filter)]
+    assert sorted(filters, key=repr) == [call("greater", "k", lit(1)), call("greater", "other", lit(1))]

@@ -43,8 +43,13 @@ def apply(plan: LogicalPlan) -> None:
     """Ask once what all uses of a result ask."""
     for listed in plan.order():
         uses = plan.consumers().get(listed.id, [])
-        if len(uses) > 1 and len(set(uses)) == len(uses) and plan.is_new("shared_filters", listed, *_above(plan, uses)):
+        if len(uses) > 1 and len(set(uses)) == len(uses) and plan.is_new("shared_filters", listed, *_seen(plan, uses)):
             _ask_once(plan, plan.node(listed.id), uses)
+
+
+def _seen(plan: LogicalPlan, uses: Sequence[int]) -> list[PlanNode]:
+    """Return the nodes of uses, those that have no filter too, since one of them may go."""
+    return [*map(plan.node, uses), *_above(plan, uses)]
 
 
 def _above(plan: LogicalPlan, uses: Sequence[int]) -> list[PlanNode]:

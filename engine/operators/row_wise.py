@@ -106,10 +106,7 @@ class Project(ChainedOperator):
         if made is not None:
             self._pass_on(made)
             return
-        if not self._may_widen:
-            self.output.process(self._project(batch))
-            return
-        if batch.num_rows <= _FIRST_ROWS:
+        if not self._may_widen or batch.num_rows <= _FIRST_ROWS:
             self._pass_on(self._project(batch))
             return
         while batch.num_rows:

@@ -28,8 +28,8 @@ import aiohttp
 
 from engine.rpc.called_requests import CONTENT_TYPE, DEADLINE_HEADER, METHOD, REQUEST_PATH
 from engine.rpc.credentials import AUTHORIZATION, SEAL_BYTES, Credentials
-from engine.rpc.errors import AccessDeniedError, EndpointUnreachableError, UntrustedReplyError
-from engine.rpc.http_messages import RefusedAnswerError
+from engine.rpc.errors import AccessDeniedError, EndpointUnreachableError, UntrustedReplyError, reason_of
+from engine.rpc.http_messages import RefusedAnswerError, is_refusal
 from engine.rpc.http_server import EPOCH_HEADER, HttpServer
 from engine.rpc.program import PROGRAM_HEADER, header_of
 
@@ -40,8 +40,6 @@ _CONNECT_S: Final = 5.0
 _KEEPALIVE_S: Final = 15.0
 #: status codes of calls that were not begun
 _NOT_BEGUN: Final = (400, 401, 403, 404, 405, 412)
-#: status codes that say why a request is refused or fails
-_ERRORS: Final = (400, 599)
 
 
 class RequestedCall(NamedTuple):
@@ -126,8 +124,7 @@ class CallingRequests:
     def _proved(self, authority: str, answer: _Answer) -> bytes:
         """Return the reply of an answer."""
         # A sealed reply is what it is, whatever became of its status on the way.
-        is_error = _ERRORS[0] <= answer.status <= _ERRORS[1]
-        if is_error or (self._credentials is None and answer.status != 200):
+        if is_refusal(answer.status) or (self._credentials is None and answer.status != 200):
             raise RefusedAnswerError(answer.status, answer.body)
         reply = answer.body
         if self._credentials is not None:
@@ -211,4 +208,4 @@ class _Process:
 def _reason(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError):
         return "the connection broke"  # the library's words are about transfer encodings
-    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+    return reason_of(error)

@@ -51,3 +51,8 @@ class UntrustedReplyError(AccessDeniedError, EndpointUnreachableError):
 
     The call may have taken effect. For callers it is as if no answer had come.
     """
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the text of an error of the system or of a library; its name where it has none."""
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)

@@ -23,7 +23,7 @@ from engine.errors import EngineError
 from engine.network_address import plain_host, split_address
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 from engine.rpc.errors import AccessDeniedError, UntrustedReplyError
-from engine.rpc.http_messages import HttpError, HttpRequest, RefusedAnswerError
+from engine.rpc.http_messages import HttpError, HttpRequest, RefusedAnswerError, is_refusal
 from engine.rpc.program import PROGRAM_HEADER, Program, header_of
 
 METHOD: Final = "POST"
@@ -40,8 +40,6 @@ _SWITCHING: Final = 101
 NO_SUCH_ROUTE: Final = (404, 405)
 #: status codes of requests that were not begun
 _NOT_BEGUN: Final = (400, 401, 403, 412, 426)
-#: status codes that say why a request is refused or fails
-_ERRORS: Final = (400, 599)
 #: seconds for a connection to be accepted; with TLS it greets in them, too
 _CONNECT_S: Final = 5.0
 _CONNECT_TLS_S: Final = 15.0
@@ -116,7 +114,7 @@ async def _said(asked: Asked, reader: asyncio.StreamReader, stream: asyncio.Stre
     status, heard = _parsed(await reader.readuntil(b"\r\n\r\n"))
     keys: Keys = None, None
     # A sealed answer is what it is, whatever became of its status on the way.
-    if asked.credentials is not None and (SEAL_HEADER.lower() in heard or not _ERRORS[0] <= status <= _ERRORS[1]):
+    if asked.credentials is not None and (SEAL_HEADER.lower() in heard or not is_refusal(status)):
         keys = _proved_keys(asked.credentials, signature, said, heard)
     elif status != _SWITCHING:
         length = min(int(heard.get("content-length", "0")), _HEAD_MAX)

@@ -128,6 +128,11 @@ class HttpError(EngineError):
         self.status = status
 
 
+def is_refusal(status: int) -> bool:
+    """Return whether a status says why a request is refused or fails."""
+    return 400 <= status < 600
+
+
 class RefusedAnswerError(Exception):
     """The answer of another process has a status that says no; ``text`` is its body."""
 

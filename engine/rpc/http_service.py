@@ -44,6 +44,7 @@ from engine.rpc.errors import (
     RemoteCallError,
     RpcTimeoutError,
     UntrustedReplyError,
+    reason_of,
 )
 from engine.rpc.frames import MESSAGE_LIMIT
 from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R
@@ -165,7 +166,7 @@ class HttpRpcService:
             raise RpcTimeoutError(f"{address} did not answer {what} within {timeout_s} s") from error
         except (OSError, ValueError) as error:  # ValueError: no address
             hint = " (or it refuses the certificate of this process)" if self._tls is not None else ""
-            raise EndpointUnreachableError(f"nothing answers at {address}: {_reason(error)}{hint}") from error
+            raise EndpointUnreachableError(f"nothing answers at {address}: {reason_of(error)}{hint}") from error
         if self._codec.is_error(answer):
             told = self._codec.decode_error(answer)
             if isinstance(told, ClockDifferenceError):
@@ -236,10 +237,6 @@ def _refusal(address: str, what: str, refused: RefusedAnswerError) -> Exception:
     if refused.status == _OTHER_PROGRAM:
         return VersionMismatchError(text)
     return RemoteCallError(f"{address} answers {what} with {refused.status}: {text}")
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error or type(error).__name__)
 
 
 def _text(answer: bytes) -> str:

@@ -28,6 +28,8 @@ from typing import Final
 class AggregateState(Enum):
     """See above."""
 
+    __hash__ = object.__hash__  # Enum's is a function of Python's, called at each look into the table
+
     GROUPING = "grouping"
     EVICTING = "evicting"
     PARTITIONED = "partitioned"

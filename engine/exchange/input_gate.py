@@ -143,15 +143,37 @@ class InputGate:
             if self._in_order and channel_index != self._turn:
                 self._early.add(channel_index)
                 continue
+            channel = self._channels[channel_index]
+            if channel.is_consumed:
+                continue
             try:
-                element = self._poll_channel(channel_index)
+                element = channel.poll()
             except ResourceError as error:
                 if self._is_closed and isinstance(error, PartitionReleasedError):
                     raise TaskCancelledError("the input gate was closed") from error
-                error.partition = self._channels[channel_index].descriptor.partition
+                error.partition = channel.descriptor.partition
                 raise
             if element is not None:
-                return element
+                self.elements += 1
+                self.channel_index = channel_index
+                return self._counted(element)
+            if channel.is_consumed:
+                self._open_count -= 1
+                self._next_turn()
+            elif not channel.is_reading:
+                self._are_all_reading = False
+
+    def _counted(self, element: pa.RecordBatch | Buffer | OversizedRow) -> pa.RecordBatch | Buffer | OversizedRow:
+        """Count the bytes of an element, and return it."""
+        if isinstance(element, (Buffer, OversizedRow)):
+            self.bytes += element.size
+            return element
+        size_bytes = batch_bytes(element)
+        self.bytes += size_bytes
+        if size_bytes >= LARGE_BYTES:
+            # Its writer waits until the gate is asked for more, whatever still holds the rows.
+            self._given, element = element, element.slice(0)
+        return element
 
     def poll_pages(self, pages: list[Buffer], count_max: int, bytes_max: int) -> int:
         """Add pages behind the last element, which was one, in its channel to a list; see SubpartitionView."""
@@ -163,10 +185,12 @@ class InputGate:
 
     def _wait(self, deadline_ms: float | None) -> int:
         """Return the next ready channel, or the result at the deadline."""
-        wait_ms = self._wait_ms(deadline_ms)
-        channel_index: int = self._ready.pop_channel(0)
-        if channel_index != TIMED_OUT:
-            return channel_index
+        wait_ms = -1
+        if deadline_ms is not None or not self._are_all_reading:
+            wait_ms = self._wait_ms(deadline_ms)
+            channel_index: int = self._ready.pop_channel(0)
+            if channel_index != TIMED_OUT:
+                return channel_index
         before_wait()
         self.is_waiting = True
         begin_ns = time.perf_counter_ns()
@@ -195,30 +219,6 @@ class InputGate:
         if self._reads is None:
             raise NotYetSupportedError(f"reading {descriptor.partition} from another process ({descriptor.address})")
         return self._reads.open(index, descriptor, self._ready, self._arrivals)
-
-    def _poll_channel(self, index: int) -> pa.RecordBatch | Buffer | OversizedRow | None:
-        channel = self._channels[index]
-        if channel.is_consumed:
-            return None
-        element = channel.poll()
-        if element is None:
-            if channel.is_consumed:
-                self._open_count -= 1
-                self._next_turn()
-            elif not channel.is_reading:
-                self._are_all_reading = False
-            return None
-        self.elements += 1
-        self.channel_index = index
-        if isinstance(element, (Buffer, OversizedRow)):
-            self.bytes += element.size
-            return element
-        size_bytes = batch_bytes(element)
-        self.bytes += size_bytes
-        if size_bytes >= LARGE_BYTES:
-            # Its writer waits until the gate is asked for more, whatever still holds the rows.
-            self._given, element = element, element.slice(0)
-        return element
 
     def _next_turn(self) -> None:
         """Let the next channel be read where they are read in order."""

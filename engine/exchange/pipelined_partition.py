@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from engine.closing import close_all
 from engine.errors import IllegalTransitionError
-from engine.exchange.partition_life import PartitionLife
-from engine.exchange.pipelined_subpartition import PipelinedSubpartition, add_pages
+from engine.exchange.partition_life import ENDED, PartitionLife
+from engine.exchange.pipelined_subpartition import PipelinedSubpartition, add_pages, pass_batch
 from engine.exchange.result_partition import PagePartition
 from engine.graph.subpartition_share import WHOLE
 
@@ -55,6 +55,8 @@ class PipelinedPartition(PagePartition):
         #: one for each subpartition
         self.queues = tuple(PipelinedSubpartition(index) for index in range(descriptor.subpartition_count))
         self._lock = threading.Lock()
+        #: True while the producer waits until all consumers have let go of a large batch; read by any thread
+        self.is_held = False
         self._takes_batches = False
         self._pending_references = descriptor.subpartition_count  # guarded by: self._lock
         self._when_consumed: Callable[[ResultPartitionId], None] | None = None
@@ -65,22 +67,36 @@ class PipelinedPartition(PagePartition):
         waited_ns = sum(queue.blocked_ns for queue in self.queues) if self._takes_batches else 0
         return self.pool.blocked_ns + waited_ns
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the producer waits for a buffer, or for consumers of batches; read by any thread."""
+        return self.pool.is_waiting or self.is_held or any(queue.is_awaited for queue in self.queues)
+
     def full_subpartitions(self) -> list[int]:
-        """Return the subpartitions with elements that their consumers have not taken yet."""
-        return [queue.index for queue in self.queues if queue.data_count]
+        """Return the subpartitions with elements that their consumers have not taken yet, or are at work on."""
+        if self.is_held:
+            return list(range(len(self.queues)))
+        awaited = [queue.index for queue in self.queues if queue.is_awaited]
+        return awaited or [queue.index for queue in self.queues if queue.data_count]
 
     # ------------------------------------------------------------------------------------------------ producer's side
 
     def request_buffer(self, timeout_ms: int = -1) -> Buffer | None:
         """Return a buffer of the pool, or None when none came free in time."""
-        with self.life:
+        try:
             return self.pool.request(timeout_ms)
+        except ENDED as error:
+            self.life.explain(error)
+            raise
 
     def add(self, buffer: Buffer, subpartition_index: int) -> None:
         """Add a buffer to a subpartition; it is taken in any case. Never waits."""
         size = buffer.size
-        with self.life:
+        try:
             self.queues[subpartition_index].add_buffer(buffer)
+        except ENDED as error:
+            self.life.explain(error)
+            raise
         self.total_buffers += 1
         self.total_bytes += size
 
@@ -88,27 +104,35 @@ class PipelinedPartition(PagePartition):
         """Add buffers, each with its subpartition, and take them out of the list. Never waits."""
         sizes = [buffer.size for buffer, _ in pages]
         try:
-            with self.life:
-                add_pages(self.queues, pages)
+            add_pages(self.queues, pages)
+        except ENDED as error:
+            self.life.explain(error)
+            raise
         finally:
             taken = len(sizes) - len(pages)
             self.total_buffers += taken
             self.total_bytes += sum(sizes[:taken])
 
-    def add_batch(self, batch: pa.RecordBatch, subpartition_index: int, size_bytes: int) -> None:
-        """Add a batch by reference to a subpartition; waits while its queue is full."""
+    def add_batch(self, batch: pa.RecordBatch, size_bytes: int) -> None:
+        """Add a batch by reference to all subpartitions; waits while the queue of one is full."""
         self._takes_batches = True
-        with self.life:
-            self.queues[subpartition_index].add_batch(batch, size_bytes)
-        self.total_buffers += 1
-        self.total_bytes += size_bytes
+        try:
+            pass_batch(self.queues, batch, size_bytes)
+        except ENDED as error:
+            self.life.explain(error)
+            raise
+        self.total_buffers += len(self.queues)
+        self.total_bytes += size_bytes * len(self.queues)
 
     def finish(self) -> None:
         """End production: END_OF_PARTITION goes to every subpartition."""
         self.life.finish()
-        with self.life:
+        try:
             for queue in self.queues:  # the last consumer may release the partition from here on
                 queue.finish()
+        except ENDED as error:
+            self.life.explain(error)
+            raise
         if not self.pool.is_closed:
             self.pool.set_required(0)  # from now on partitions that are still produced may take its buffers
 

@@ -35,6 +35,7 @@ cdef class PipelinedSubpartition:
     cdef readonly int32_t batch_count_max
     cdef readonly int64_t batch_bytes_max
     cdef readonly int64_t blocked_ns        # time that add_batch has waited
+    cdef readonly bint is_awaited           # add_batch waits now; read by any thread
     cdef Monitor _monitor
     cdef QueueEntry* _entries               # ring, guarded by _monitor like the rest
     cdef int32_t _capacity                  # a power of two

@@ -2,6 +2,7 @@
 
     add_buffer(buffer)*  add_batch(batch, bytes)*  ─► finish()        in the producer's thread
     add_pages(queues, [(buffer, index), ...])      to several, whose consumers are woken afterwards
+    pass_batch(queues, batch, bytes)               to all of several
                 │ ring of references
     attach(ready, channel) ─► poll()* ─► release()                    in the consumer's thread
                               poll_pages(pages, ...)*  pages behind the last element, together
@@ -113,6 +114,7 @@ cdef class PipelinedSubpartition:
         waits = must_wait(self, size)
         monitor_unlock(&self._monitor)
         if waits:
+            self.is_awaited = True
             with nogil:
                 began_ns = monotonic_ns()
                 monitor_lock(&self._monitor)
@@ -120,6 +122,7 @@ cdef class PipelinedSubpartition:
                     monitor_wait(&self._monitor, -1)
                 monitor_unlock(&self._monitor)
                 self.blocked_ns += monotonic_ns() - began_ns
+            self.is_awaited = False
         return 0
 
     cdef int append(self, object element, int64_t size, int32_t kind) except -1:
@@ -268,6 +271,14 @@ cdef class PipelinedSubpartition:
     def is_released(self):
         """Whether ``release`` was called."""
         return self._state == QUEUE_RELEASED
+
+
+def pass_batch(tuple queues not None, object batch not None, int64_t size):
+    """Queue a batch by reference in each of several queues; waits as ``add_batch``, for one after the other."""
+    cdef PipelinedSubpartition queue
+    for queue in queues:
+        queue.wait_for_room(size)
+        queue.append(batch, size, ENTRY_BATCH)
 
 
 def add_pages(tuple queues not None, list pages not None):

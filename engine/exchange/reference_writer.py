@@ -37,10 +37,6 @@ class BatchBroadcastWriter:
         self.partition = partition
         self.rows = 0
         self.bytes = 0
-        #: True while a batch waits for its consumers, which takes time only when these are slow; read by any thread
-        self.is_waiting = False
-        #: the subpartition that a batch is being passed to
-        self.receiver = 0
         self._patience_s = _PATIENCE_S
 
     def emit(self, batch: pa.RecordBatch) -> None:
@@ -49,35 +45,32 @@ class BatchBroadcastWriter:
         Raises:
             TaskCancelledError, PartitionReleasedError: the partition is gone.
         """
-        self.partition.check_producing()
-        if batch.num_rows == 0:
+        partition = self.partition
+        rows = batch.num_rows
+        if rows == 0:
+            partition.check_producing()
             return
         batch = shown(batch)  # others may do with it what they like
         size = max(batch_bytes(batch), 1)
-        self.is_waiting = True
-        try:
-            if size < LARGE_BYTES:
-                self._hand_over(batch, size)
-            else:
-                self._hand_over_and_wait(batch, size)
-        finally:
-            self.is_waiting = False
-        self.rows += batch.num_rows
+        if size < LARGE_BYTES:
+            partition.add_batch(batch, size)
+        else:
+            self._hand_over_and_wait(batch, size)
+        self.rows += rows
         self.bytes += size
-        self.partition.rows += batch.num_rows
-
-    def _hand_over(self, batch: pa.RecordBatch, size: int) -> None:
-        for index in range(self.partition.subpartition_count):
-            self.receiver = index
-            self.partition.add_batch(batch, index, size)
+        partition.rows += rows
 
     def _hand_over_and_wait(self, batch: pa.RecordBatch, size: int) -> None:
         is_dropped = threading.Event()
-        self._hand_over(_watched(batch, is_dropped.set), size)
+        self.partition.add_batch(_watched(batch, is_dropped.set), size)
         waited_s = 0.0
-        while waited_s < self._patience_s and not is_dropped.wait(_LOOK_S):
-            self.partition.check_producing()
-            waited_s += _LOOK_S
+        self.partition.is_held = True
+        try:
+            while waited_s < self._patience_s and not is_dropped.wait(_LOOK_S):
+                self.partition.check_producing()
+                waited_s += _LOOK_S
+        finally:
+            self.partition.is_held = False
         if not is_dropped.is_set():
             self._patience_s /= 2
 

@@ -22,7 +22,7 @@ Source: Flink's ResultPartition.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from engine.exchange.partition_life import PartitionLife, PartitionState
 from engine.graph.subpartition_share import PARTS, WHOLE
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from engine.ids import ResultPartitionId
 
 
-class HeldPartition(Protocol):
+class HeldPartition:
     """A partition that a process holds for readers: its life, and views of it."""
 
     life: PartitionLife
@@ -94,9 +94,10 @@ class HeldPartition(Protocol):
                 sorted result has no subpartitions.
             IndexError: there is no such subpartition or part.
         """
+        raise NotImplementedError
 
 
-class ResultPartition(HeldPartition, Protocol):
+class ResultPartition(HeldPartition):
     """One result partition in the process of its producer."""
 
     #: identity, type, number of subpartitions
@@ -152,7 +153,7 @@ class ResultPartition(HeldPartition, Protocol):
         """End production."""
 
 
-class PagePartition(ResultPartition, Protocol):
+class PagePartition(ResultPartition):
     """A partition that is written in pages of rows: what a RecordWriter needs."""
 
     #: source of its buffers; closed with the partition

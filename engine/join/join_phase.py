@@ -24,6 +24,8 @@ from enum import Enum
 class JoinPhase(Enum):
     """The phases of a hash join."""
 
+    __hash__ = object.__hash__  # Enum's is a function of Python's, called at each look into the table
+
     BUILDING = "building"
     COMPLETE = "complete"
     PROBING = "probing"

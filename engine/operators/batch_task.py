@@ -25,7 +25,6 @@ from engine.config.options import BUFFER_TIMEOUT
 from engine.exchange.partition_builder import new_partition
 from engine.exchange.pipelined_partition import PipelinedPartition
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
-from engine.exchange.reference_writer import BatchBroadcastWriter
 from engine.exchange.result_partition import ResultPartition
 from engine.exchange.sorted_partition import KeptRuns, SortedPartition
 from engine.exchange.sorted_runs_writer import SortedRunsWriter
@@ -72,11 +71,6 @@ class TaskOutput:
         #: number of rows that left the task as sorted runs; batches are counted before this one
         self.kept_rows = 0
         self.kept_bytes = 0
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a batch waits for consumers that take batches by reference."""
-        return any(isinstance(writer, BatchBroadcastWriter) and writer.is_waiting for writer in tuple(self.writers))
 
     #: True if its writers encode rows of batches, or pass them on as they are
     takes_pages = False
@@ -252,7 +246,7 @@ class BatchTask:
         """Return the current activity of the attempt; from any thread."""
         with self._lock:
             partitions, inputs = tuple(self._partitions), tuple(self._inputs.values())
-        if any(partition.is_waiting for partition in partitions) or self._output.is_waiting:
+        if any(partition.is_waiting for partition in partitions):
             return TaskActivity.BACK_PRESSURED
         if any(task_input.is_waiting for task_input in inputs):
             return TaskActivity.IDLE
@@ -262,8 +256,8 @@ class BatchTask:
         """Return the current wait of the attempt, None while it works; from any thread."""
         with self._lock:
             partitions, inputs = tuple(self._partitions), tuple(self._inputs.values())
-        writers, operators = tuple(self._output.writers), tuple(self._operators)
-        return wait_of(self._descriptor, inputs, partitions, writers, operators, self._context.waits_for)
+        operators = tuple(self._operators)
+        return wait_of(self._descriptor, inputs, partitions, operators, self._context.waits_for)
 
     def staged_files(self) -> tuple[StagedFile, ...]:
         """Return the files that sinks of this attempt have finished."""

@@ -1,6 +1,6 @@
 """Task waits: the current wait of a task, from which a job without progress is recognized.
 
-    wait_of(descriptor, inputs, partitions, writers, operators, waits_for) -> TaskWait, or None: it is at work
+    wait_of(descriptor, inputs, partitions, operators, waits_for) -> TaskWait, or None: it is at work
 
 At work is also a task that waits for more input while a worker of its runs the user's function on what was there
 before. Asked from any thread, while the task goes on: what it says may be over already.
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.exchange.record_writer_builder import Writer
-from engine.exchange.reference_writer import BatchBroadcastWriter
 from engine.exchange.result_partition import ResultPartition
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.graph.task_wait import NAMED_MAX, TaskWait, WaitKind
@@ -23,7 +21,6 @@ def wait_of(
     descriptor: TaskDeploymentDescriptor,
     inputs: Sequence[TaskInput],
     partitions: Sequence[ResultPartition],
-    writers: Sequence[Writer],
     operators: Sequence[ChainedOperator],
     waits_for: str,
 ) -> TaskWait | None:
@@ -39,9 +36,6 @@ def wait_of(
             return TaskWait(
                 WaitKind.ROOM, last, (partition.id,), tuple(full[:NAMED_MAX]), max(0, len(full) - NAMED_MAX)
             )
-    for writer in writers:
-        if isinstance(writer, BatchBroadcastWriter) and writer.is_waiting:
-            return TaskWait(WaitKind.ROOM, last, (writer.partition.id,), (writer.receiver,))
     for task_input in inputs:
         if task_input.is_waiting:
             unread = task_input.unread

@@ -14,6 +14,7 @@ from engine.exchange.ready_queue import ReadyQueue
 from engine.graph.ship_strategy import ResultPartitionType
 from tests.exchange.test_result_partition import filled
 from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor
+from tests.rpc.served import until
 
 BATCH = pa.record_batch({"a": [1, 2, 3]})
 
@@ -22,13 +23,13 @@ def test_counters_are_exact(world: World) -> None:
     partition = world.partition(descriptor(2))
     for size in (8, 16, 24):
         partition.add(filled(partition, bytes(size)), size % 2)
-    partition.add_batch(BATCH, 1, 100)
-    assert (partition.total_buffers, partition.total_bytes) == (4, 148)
+    partition.add_batch(BATCH, 100)
+    assert (partition.total_buffers, partition.total_bytes) == (5, 248)
     late = filled(partition)
     partition.finish()
     with pytest.raises(IllegalTransitionError):
         partition.add(late, 0)
-    assert (partition.total_buffers, partition.total_bytes) == (4, 148)
+    assert (partition.total_buffers, partition.total_bytes) == (5, 248)
 
 
 def test_the_last_consumed_subpartition_releases_a_pipelined_partition(world: World) -> None:
@@ -72,11 +73,30 @@ def test_a_pipelined_broadcast_shares_one_segment(world: World) -> None:
     assert partition.pool.in_use == 0
 
 
+def test_a_producer_that_waits_with_a_batch_says_for_which_consumer(world: World) -> None:
+    partition = world.partition(descriptor(3, "BROADCAST"))
+    for queue in partition.queues[:2]:
+        queue.attach(ReadyQueue(1), 0)
+    for _ in range(4):
+        partition.add_batch(BATCH, 10)
+        for queue in partition.queues[:2]:
+            queue.poll()
+    assert not partition.is_waiting
+    world.run(lambda: partition.add_batch(BATCH, 10))
+    until(lambda: partition.is_waiting)
+    assert partition.full_subpartitions() == [2]
+    partition.queues[2].attach(ReadyQueue(1), 0)
+    partition.queues[2].poll()
+    world.join()
+    assert not partition.is_waiting
+    assert not world.failures
+
+
 def test_cancel_wakes_a_producer_that_waits_with_a_batch(world: World) -> None:
     partition = world.partition(descriptor(1, "FORWARD"))
     for _ in range(4):
-        partition.add_batch(BATCH, 0, 10)
-    world.run(lambda: partition.add_batch(BATCH, 0, 10))
+        partition.add_batch(BATCH, 10)
+    world.run(lambda: partition.add_batch(BATCH, 10))
     time.sleep(0.02)
     partition.cancel()
     world.join()

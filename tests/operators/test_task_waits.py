@@ -46,4 +46,4 @@ def partition(*queued, is_waiting=True):
 def test_a_task_waits_for_input_or_for_room_unless_a_function_is_at_work(
     inputs, partitions, operators, waits_for, expected
 ):
-    assert wait_of(DESCRIPTOR, inputs, partitions, [], operators, waits_for) == expected
+    assert wait_of(DESCRIPTOR, inputs, partitions, operators, waits_for) == expected

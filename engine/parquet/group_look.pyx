@@ -49,7 +49,8 @@ cdef class GroupLook:
     cdef GroupReader _reader, _others
     cdef object _mask
     cdef SideBySide _sides
-    cdef list _places               # of the reader's columns, those that come out; None: they are all, in order
+    cdef list _places               # of the reader's columns, those that come out
+    cdef bint _is_whole             # they are all, in order
     cdef object _schema             # of these
     cdef bint _is_opened
     cdef readonly double width, width_of_others
@@ -61,8 +62,9 @@ cdef class GroupLook:
         self._mask, self._sides = mask, sides
         names = reader._schema.names
         own = columns if others is None else [name for name in names if name in columns]
-        self._places = None if names == own else [names.index(name) for name in own]
-        self._schema = pa.schema([reader._schema.field(name) for name in own])
+        self._places = [names.index(name) for name in own]
+        self._is_whole = names == own
+        self._schema = reader._schema if self._is_whole else pa.schema([reader._schema.field(name) for name in own])
 
     def read(self, source not None, list plans not None, int64_t rows_together, int64_t kept_max):
         """Return the wanted rows of row groups, from the first on; None: there are none. Raises as GroupReader does.
@@ -116,10 +118,9 @@ cdef class GroupLook:
         return batch
 
     cdef object _kept(self, Mask mask, object batch):
-        if self._places is None and mask.kept == mask.rows:
+        if self._is_whole and mask.kept == mask.rows:
             return batch
-        places = list(range(batch.num_columns)) if self._places is None else self._places
-        return kept_unshown(mask, batch, places, self._schema)
+        return kept_unshown(mask, batch, self._places, self._schema)
 
     cdef object _beside(self, object source, list plans, object batch, list masks):
         """The rows of the other columns beside those of the ones that were looked at.
@@ -138,11 +139,16 @@ cdef class GroupLook:
         """The columns that are looked at of the next row groups."""
         cdef list groups = []
         cdef int64_t rows = 0
-        for pages, looked_at, _ in plans[self.groups_read:]:
-            if groups and rows + <int64_t>pages.row_count > rows_together:
+        cdef Py_ssize_t place = <Py_ssize_t>self.groups_read
+        cdef int64_t group_rows
+        while place < len(plans):
+            pages, looked_at, _ = plans[place]
+            group_rows = pages.row_count
+            if groups and rows + group_rows > rows_together:
                 break
-            rows += <int64_t>pages.row_count
-            groups.append((looked_at, pages.row_count))
+            rows += group_rows
+            groups.append((looked_at, group_rows))
+            place += 1
         self._reader.begin(source, chunks_of(groups))
         batch = self._reader.read_unshown(rows)
         self.width = self._reader.width()

@@ -133,13 +133,23 @@ cdef Mask joined_masks(list masks):
         memset(made.words, 0, <size_t>((rows + 63) // 64 + 1) * 8)
     rows = 0
     for one in masks:
-        if is_aligned:
-            memcpy(&made.words[rows >> 6], one.words, <size_t>((one.rows + 63) >> 6) * 8)
+        if one.rows > ROWS_WITH_LOCK_MAX:
+            with nogil:
+                append_mask(made.words, rows, one.words, one.rows, is_aligned)
         else:
-            append_bits(made.words, rows, one.words, one.rows)
+            append_mask(made.words, rows, one.words, one.rows, is_aligned)
         rows += one.rows
         made.kept += one.kept
     return made
+
+
+cdef void append_mask(uint64_t* words, int64_t position, const uint64_t* mask, int64_t rows,
+                      bint is_aligned) noexcept nogil:
+    """Set the bits behind some of a mask, to those of another one."""
+    if is_aligned:
+        memcpy(&words[position >> 6], mask, <size_t>((rows + 63) >> 6) * 8)
+    else:
+        append_bits(words, position, mask, rows)
 
 
 def narrowed_mask(mask not None, kept not None):

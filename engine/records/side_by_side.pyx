@@ -65,7 +65,10 @@ cdef class SideBySide:
         cdef bint are_same = len(schemas) == len(self._schemas)
         for index in range(len(schemas) if are_same else 0):    # they are the same objects but for the first time
             are_same = are_same and schemas[index] is self._schemas[index]
-        if are_same or schemas == self._schemas:
+        if are_same:
+            return 0
+        if schemas == self._schemas:
+            self._schemas = schemas
             return 0
         found = {name: (batch, column) for batch, schema in enumerate(schemas)
                  for column, name in enumerate(schema.names)}

@@ -66,7 +66,7 @@ _LIBRARY_VARIABLES: Final = {
     "OPENBLAS_THREAD_TIMEOUT": "20",
 }
 #: seconds between two counts of blocks
-_LOOK_S: Final = 0.1
+_LOOK_S: Final = 1.0
 #: share of the time to spend on freeing memory
 _SHARE: Final = 0.01
 

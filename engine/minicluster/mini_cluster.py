@@ -67,7 +67,8 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import JobId, ResourceId
 from engine.jobmaster.job_master_settings import job_master_settings, job_turn
 from engine.minicluster.cluster_components import ClusterComponents, ClusterResources, ClusterSettings
-from engine.minicluster.cluster_loop import cluster_loop, place_of, run_loop
+from engine.minicluster.cluster_loop import place_of, run_loop
+from engine.minicluster.local_loop import LocalLoop
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
@@ -233,7 +234,7 @@ class MiniCluster:
             if self._is_closed:
                 raise EngineError("the embedded cluster is closed")
             if self._loop is None:
-                self._loop = cluster_loop()
+                self._loop = LocalLoop()
                 self._loop.set_exception_handler(self._loop_failed)
                 self._thread = threading.Thread(target=run_loop, args=(self._loop,), name="drey-cluster", daemon=True)
                 self._thread.start()

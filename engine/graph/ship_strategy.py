@@ -43,25 +43,22 @@ class ResultPartitionType(StrEnum):
     PIPELINED = "PIPELINED"
     PIPELINED_PERSISTENT = "PIPELINED_PERSISTENT"
 
-    @property
-    def is_persistent(self) -> bool:
-        """Readable again after it was consumed."""
-        return self is not ResultPartitionType.PIPELINED
-
-    @property
-    def is_pipelined(self) -> bool:
-        """Readable before it is finished."""
-        return self is not ResultPartitionType.BLOCKING
-
-    @property
-    def has_back_pressure(self) -> bool:
-        """A slow consumer makes the producer wait."""
-        return self is not ResultPartitionType.BLOCKING
+    #: readable again after it was consumed
+    is_persistent: bool
+    #: readable before it is finished
+    is_pipelined: bool
+    #: a slow consumer makes the producer wait
+    has_back_pressure: bool
 
     def check_supported(self) -> None:
         """Raise PlanError for the type that is only a name."""
         if self is ResultPartitionType.PIPELINED_PERSISTENT:
             raise PlanError("Unsupported result partition type.")
+
+
+for _type in ResultPartitionType:
+    _type.is_persistent = _type is not ResultPartitionType.PIPELINED
+    _type.is_pipelined = _type.has_back_pressure = _type is not ResultPartitionType.BLOCKING
 
 
 class DistributionPattern(StrEnum):

@@ -16,6 +16,7 @@ from typing import overload
 
 from engine.graph.job_graph import JobEdge
 from engine.graph.ship_strategy import DistributionPattern
+from engine.graph.subpartition_share import WHOLE
 from engine.jobmaster.edge_pattern import consumers_of, producers_of, subpartition_index
 from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex, IntermediateResultPartition, SubtaskInput
 from engine.jobmaster.index_set import IndexSet
@@ -45,7 +46,7 @@ class _Edges(Sequence[ExecutionEdge]):
 class _Connection:
     """The edges of one JobEdge: their pattern, and their ends."""
 
-    __slots__ = ("inputs", "job_edge", "partitions", "pattern")
+    __slots__ = ("inputs", "is_alike", "is_whole", "job_edge", "partitions", "pattern")
 
     def __init__(
         self,
@@ -58,18 +59,15 @@ class _Connection:
         self.pattern = pattern
         #: partitions of all producers, and the edges into each consumer
         self.partitions = partitions
+        #: whether each consumer reads from every producer
+        self.is_whole = pattern is DistributionPattern.ALL_TO_ALL
+        #: whether a consumer reads the same subpartitions of each of its producers
+        self.is_alike = not job_edge.shares and (self.is_whole or bool(job_edge.ranges))
         self.inputs: list[InputEdges] = []
-        self.inputs += [InputEdges(self, each, self._read_by(each, len(consumers))) for each in consumers]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether each consumer reads from every producer."""
-        return self.pattern is DistributionPattern.ALL_TO_ALL
-
-    @property
-    def is_alike(self) -> bool:
-        """Whether a consumer reads the same subpartitions of each of its producers."""
-        return not self.job_edge.shares and (self.is_whole or bool(self.job_edge.ranges))
+        first = partitions[:1]
+        for each in consumers:
+            read = self._read_by(each, len(consumers))
+            self.inputs.append(InputEdges(self, each, read, first if self.is_whole else read))
 
     def _read_by(self, consumer: ExecutionVertex, consumers: int) -> list[IntermediateResultPartition]:
         """Return the partitions that a consumer reads; all that read everything share one list."""
@@ -83,6 +81,8 @@ class _Connection:
 
     def subpartitions(self, producer_index: int, consumer_index: int) -> tuple[int, int]:
         """Return the first subpartition, and how many, that a consumer reads of a producer."""
+        if self.is_whole and not self.job_edge.ranges:
+            return consumer_index, 1
         if self.job_edge.ranges:
             begin, end = self.job_edge.ranges[consumer_index]
             return begin, end - begin
@@ -99,24 +99,25 @@ class _Connection:
 
 
 class InputEdges(_Edges, SubtaskInput):
-    """The edges of one JobEdge into one subtask. Args: partitions: that it reads."""
+    """The edges of one JobEdge into one subtask. Args: partitions: that it reads; read_alike: see ``SubtaskInput``."""
 
     __slots__ = ("_connection", "consumer")
 
     def __init__(
-        self, connection: _Connection, consumer: ExecutionVertex, partitions: list[IntermediateResultPartition]
+        self,
+        connection: _Connection,
+        consumer: ExecutionVertex,
+        partitions: list[IntermediateResultPartition],
+        read_alike: list[IntermediateResultPartition],
     ) -> None:
         self._connection = connection
         self.consumer = consumer
+        self.job_edge = connection.job_edge
         self.partitions = partitions
+        self.read_alike = read_alike
 
     def __len__(self) -> int:
         return len(self.partitions)
-
-    @property
-    def job_edge(self) -> JobEdge:
-        """The edge of the job graph."""
-        return self._connection.job_edge
 
     def edge(self, number: int) -> ExecutionEdge:
         """Return the edge to the producer of that number among those that are read."""
@@ -127,14 +128,13 @@ class InputEdges(_Edges, SubtaskInput):
     @property
     def reads(self) -> list[Sequence[tuple[int, tuple[int, int]]]]:
         """The subpartitions and parts that each edge reads; one entry: all of them read the same."""
-        first = self.edge(0)
-        is_same = self._connection.is_alike and first.subpartition_count == 1
-        return [first.channels] if is_same else super().reads
-
-    @property
-    def read_alike(self) -> list[IntermediateResultPartition]:
-        """One partition for each set of finished consumers: all of them, but for results that are read whole."""
-        return self.partitions[:1] if self._connection.is_whole else self.partitions
+        own = self._connection
+        if own.is_alike or (len(self.partitions) == 1 and not self.job_edge.shares):
+            ends = self.partitions[0].producer.subtask_index, self.consumer.subtask_index
+            begin, count = own.subpartitions(*ends)
+            if count == 1:
+                return [[(begin, WHOLE)]]
+        return super().reads
 
     def take_apart(self) -> None:
         """Cut the references to the edges of other subtasks."""
@@ -144,15 +144,13 @@ class InputEdges(_Edges, SubtaskInput):
 class ConsumerEdges(_Edges):
     """The edges from one partition to those who read it."""
 
-    __slots__ = ("_connection", "_partition")
+    __slots__ = ("_connection", "_partition", "_readers")
 
-    def __init__(self, connection: _Connection, partition: IntermediateResultPartition) -> None:
+    def __init__(self, connection: _Connection, partition: IntermediateResultPartition, readers: range) -> None:
         self._connection = connection
         self._partition = partition
-
-    @property
-    def _readers(self) -> range:
-        return self._connection.readers_of(self._partition.producer.subtask_index)
+        #: numbers of the consumers
+        self._readers = readers
 
     def __len__(self) -> int:
         return len(self._readers)
@@ -174,7 +172,9 @@ def connect(
     connection = _Connection(job_edge, pattern, partitions, subtasks)
     for subtask, edges in zip(subtasks, connection.inputs, strict=True):
         subtask.inputs += (edges,)
-    finished = IndexSet()
+    finished, readers = IndexSet(), range(len(subtasks))
     for partition in partitions:
-        partition.finished_consumers = finished if connection.is_whole else IndexSet()
-        partition.consumers = ConsumerEdges(connection, partition)
+        if not connection.is_whole:
+            finished, readers = IndexSet(), connection.readers_of(partition.producer.subtask_index)
+        partition.finished_consumers = finished
+        partition.consumers = ConsumerEdges(connection, partition, readers)

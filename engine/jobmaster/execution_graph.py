@@ -14,6 +14,9 @@ Source: Flink's ExecutionGraph, ExecutionJobVertex and IntermediateResult.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
+from operator import attrgetter
+from typing import Final
 
 import msgspec
 
@@ -25,11 +28,13 @@ from engine.graph.source_spec import SourceSplit
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResourceId, ResultPartitionId
 from engine.jobmaster.edge_pattern import subpartition_count
 from engine.jobmaster.execution_edges import connect
-from engine.jobmaster.execution_state import ExecutionState, state_after_report, states_towards
+from engine.jobmaster.execution_state import STATES_AFTER_REPORT, ExecutionState
 from engine.jobmaster.execution_vertex import Execution, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.split_assignment import assign_splits
 from engine.jobmaster.state_times import entered
+
+_SUBTASKS: Final = attrgetter("subtasks")
 
 
 class IntermediateResult(msgspec.Struct, eq=False):
@@ -74,8 +79,7 @@ class ExecutionGraph:
         self.count_subtasks()
 
     def __iter__(self) -> Iterator[ExecutionVertex]:
-        for vertex in self.vertices:
-            yield from vertex.subtasks
+        return chain.from_iterable(map(_SUBTASKS, self.vertices))
 
     def count_subtasks(self) -> None:
         """Take note of how many subtasks there are, after they were made or replaced."""
@@ -173,12 +177,12 @@ class ExecutionGraph:
         if vertex is None or vertex.current.state.is_terminal:
             return None
         execution = vertex.current
-        target = state_after_report(execution.state, ExecutionState(report.state))
-        states = states_towards(execution.state, target)
+        states = STATES_AFTER_REPORT[execution.state, report.state]
         if not states:
             return None
         for state in states:
             execution.transition(state, clock, report.age_ms)
+        target = execution.state
         if target.is_terminal or not report.age_ms:  # while a report waited, progress may have been told
             execution.counters = report.counters
         execution.failure = report.failure

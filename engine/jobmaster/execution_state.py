@@ -16,6 +16,7 @@ Held by: tests/jobmaster/test_execution_graph.py
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from engine.errors import IllegalTransitionError
 
@@ -34,20 +35,16 @@ class ExecutionState(StrEnum):
     FAILED = "FAILED"
     RECONCILING = "RECONCILING"
 
-    @property
-    def is_terminal(self) -> bool:
-        """Whether the attempt has ended."""
-        return self in _TERMINAL
-
-    @property
-    def is_deployed(self) -> bool:
-        """Whether a TaskExecutor has been told to run the attempt and it has not ended."""
-        return self in _DEPLOYED
+    #: whether the attempt has ended
+    is_terminal: bool
+    #: whether a TaskExecutor has been told to run the attempt and it has not ended
+    is_deployed: bool
 
 
 _S = ExecutionState
-_TERMINAL = frozenset({_S.FINISHED, _S.CANCELED, _S.FAILED})
-_DEPLOYED = frozenset({_S.DEPLOYING, _S.INITIALIZING, _S.RUNNING, _S.CANCELING})
+for _state in _S:
+    _state.is_terminal = _state in (_S.FINISHED, _S.CANCELED, _S.FAILED)
+    _state.is_deployed = _state in (_S.DEPLOYING, _S.INITIALIZING, _S.RUNNING, _S.CANCELING)
 
 EXECUTION_TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
     _S.CREATED: frozenset({_S.SCHEDULED, _S.FINISHED, _S.CANCELING, _S.FAILED, _S.RECONCILING}),
@@ -86,3 +83,11 @@ def state_after_report(current: ExecutionState, reported: ExecutionState) -> Exe
     if current is ExecutionState.CANCELING and reported is ExecutionState.FINISHED:
         return ExecutionState.CANCELED
     return reported
+
+
+#: states to enter, in order, by the state of an attempt and the one that a report, which may be late, tells of
+STATES_AFTER_REPORT: Final[dict[tuple[str, str], tuple[ExecutionState, ...]]] = {
+    (current, reported): states_towards(current, state_after_report(current, reported))
+    for current in _S
+    for reported in _S
+}

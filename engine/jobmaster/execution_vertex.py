@@ -25,10 +25,10 @@ from engine.graph.packed_sizes import KeptSizes
 from engine.graph.source_spec import SourceSplit
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
-from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
+from engine.jobmaster.execution_state import EXECUTION_TRANSITIONS, ExecutionState, check_execution_transition
 from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.slot_pool import AllocatedSlot, FormerSlot
-from engine.jobmaster.state_times import entered, last_time_ms, named_times_of, times_of
+from engine.jobmaster.state_times import entered, times_of
 
 _NO_COUNTERS: Final = TaskCounters()
 
@@ -55,19 +55,15 @@ class Execution(msgspec.Struct, eq=False):
 
     def transition(self, target: ExecutionState, clock: Clock, age_ms: int = 0) -> None:
         """Enter a state, at once or some time ago, or raise IllegalTransitionError."""
-        check_execution_transition(self.state, target)
+        if target not in EXECUTION_TRANSITIONS[self.state]:
+            check_execution_transition(self.state, target)  # which raises
         self.state = target
-        self.times = entered(self.times, target, max(clock.wall_ms() - age_ms, last_time_ms(self.times)))
+        self.times = entered(self.times, target, clock.wall_ms() - age_ms)
 
     @property
-    def timestamps_ms(self) -> dict[ExecutionState, int]:
-        """Milliseconds since the epoch at which each state was entered."""
-        return times_of(self.times)
-
-    @property
-    def named_times_ms(self) -> dict[str, int]:
+    def timestamps_ms(self) -> dict[str, int]:
         """Milliseconds since the epoch at which each state was entered, by the names of states."""
-        return named_times_of(self.times)
+        return times_of(self.times)
 
 
 class IntermediateResultPartition(msgspec.Struct, eq=False):
@@ -135,15 +131,14 @@ class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
 class SubtaskInput(Sequence[ExecutionEdge]):
     """The edges of one JobEdge into one subtask."""
 
-    __slots__ = ("partitions",)
+    __slots__ = ("job_edge", "partitions", "read_alike")
 
+    #: the edge of the job graph
+    job_edge: JobEdge
     #: partitions that the edges lead to, in their order, as one list for all that read the same; not to be changed
     partitions: list[IntermediateResultPartition]
-
-    @property
-    def read_alike(self) -> list[IntermediateResultPartition]:
-        """One partition for each set of finished consumers: all of them, but for results that are read whole."""
-        return self.partitions
+    #: one partition for each set of finished consumers: all of them, but for results that are read whole
+    read_alike: list[IntermediateResultPartition]
 
     @property
     def reads(self) -> list[Sequence[tuple[int, tuple[int, int]]]]:

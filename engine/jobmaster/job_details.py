@@ -64,17 +64,17 @@ def _vertex(vertex: ExecutionJobVertex, graph: ExecutionGraph) -> VertexDetails:
 def _inputs(vertex: ExecutionJobVertex, graph: ExecutionGraph) -> Iterator[InputDetails]:
     for edge in vertex.job_vertex.inputs:
         data_set = graph.job_graph.data_set(edge.data_set)
-        yield InputDetails(str(edge.data_set.producer), edge.ship_strategy.value, data_set.result_type.value)
+        yield InputDetails(str(edge.data_set.producer), str(edge.ship_strategy), str(data_set.result_type))
 
 
 def _attempt(index: int, execution: Execution) -> AttemptDetails:
     slot = execution.slot
-    times, state = execution.named_times_ms, execution.state
+    times, state = execution.timestamps_ms, execution.state
     return AttemptDetails(
         index,
         execution.attempt.attempt_number,
-        state.value,
-        "" if slot is None else str(slot.resource_id),
+        str(state),
+        "" if slot is None else slot.resource_id.value,
         "" if slot is None else slot.address,
         times.get(_DEPLOYING, -1),
         times.get(state, -1) if state.is_terminal else -1,

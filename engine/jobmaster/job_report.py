@@ -15,7 +15,6 @@ from engine.gateways.job_details import JobDetails, JobExceptions, JobFailure
 from engine.gateways.messages import JobOutcome, JobOverview, JobProgress
 from engine.graph.deployment import FailureInfo, store_totals
 from engine.graph.job_graph import JobGraph
-from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.job_commit import JobEnd
 from engine.jobmaster.job_details import vertex_details
 from engine.jobmaster.job_facts import JobFacts
@@ -63,7 +62,7 @@ class JobReport:
             for vertex in self._facts.graph:
                 times = vertex.current.timestamps_ms
                 # A very fast one is FINISHED before it was known to be RUNNING.
-                begun.append(times.get(ExecutionState.RUNNING, times.get(ExecutionState.FINISHED, -1)))
+                begun.append(times.get("RUNNING", times.get("FINISHED", -1)))
             self._begun_ms = min((time_ms for time_ms in begun if time_ms >= 0), default=-1)
         return self._begun_ms
 
@@ -109,7 +108,7 @@ class JobReport:
         """The job in a list."""
         tasks: dict[str, int] = {}
         for vertex in self._facts.graph:
-            name = vertex.current.state.value
+            name = str(vertex.current.state)
             tasks[name] = tasks.get(name, 0) + 1
         status = self._history.status.value
         job, start_ms, begun_ms = self._job, self._facts.start_ms, self._first_begun_ms()

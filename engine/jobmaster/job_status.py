@@ -34,14 +34,13 @@ class JobStatus(StrEnum):
     SUSPENDED = "SUSPENDED"
     RECONCILING = "RECONCILING"
 
-    @property
-    def is_terminal(self) -> bool:
-        """Whether the job has ended at this JobMaster."""
-        return self in _GLOBALLY_TERMINAL or self is JobStatus.SUSPENDED
+    #: whether the job has ended at this JobMaster
+    is_terminal: bool
 
 
 _S = JobStatus
-_GLOBALLY_TERMINAL = frozenset({_S.FINISHED, _S.FAILED, _S.CANCELED})
+for _status in _S:
+    _status.is_terminal = _status in (_S.FINISHED, _S.FAILED, _S.CANCELED, _S.SUSPENDED)
 
 JOB_TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
     _S.INITIALIZING: frozenset({_S.CREATED, _S.FAILING, _S.CANCELLING, _S.SUSPENDED}),

@@ -57,19 +57,22 @@ class JobTasks:
     def learn(self, report: TaskReport) -> ExecutionVertex | None:
         """Take note of a report; return the subtask that it changed."""
         facts = self._facts
-        known = facts.graph.vertex_of(report.attempt)
+        known = facts.graph.vertex_of(report.attempt) if report.counters.spilled_bytes else None
         before = 0 if known is None else known.current.counters.spilled_bytes
         vertex = facts.graph.update(report, facts.clock)
-        if vertex is not None:
-            self._memory.spilled(vertex.current.counters.spilled_bytes - before)
         self._stall.moved()
-        if vertex is not None and vertex.current.state in PRODUCING:
+        if vertex is None:
+            return None
+        if known is not None:
+            self._memory.spilled(vertex.current.counters.spilled_bytes - before)
+        state = vertex.current.state
+        if state in PRODUCING:
             facts.scheduler.produces(vertex)
-        if vertex is not None and vertex.current.state.is_terminal:
+        if state.is_terminal:
             facts.scheduler.subtask_ended(vertex, facts.pool)
-            ended = msgspec.structs.replace(report, state=vertex.current.state.value)
-            self._out.append(WriteDown(TaskEnded(ended, vertex.current.named_times_ms)))
-            if vertex.current.state is ExecutionState.FINISHED:
+            ended = report if state == report.state else msgspec.structs.replace(report, state=str(state))
+            self._out.append(WriteDown(TaskEnded(ended, vertex.current.timestamps_ms)))
+            if state is ExecutionState.FINISHED:
                 self.release(partitions_to_release(vertex))
         return vertex
 
@@ -91,7 +94,9 @@ class JobTasks:
         for each in progress.tasks:
             vertex = self._facts.graph.vertex_of(each.attempt)
             if vertex is not None and not vertex.current.state.is_terminal:
-                self._memory.spilled(each.counters.spilled_bytes - vertex.current.counters.spilled_bytes)
+                more_bytes = each.counters.spilled_bytes - vertex.current.counters.spilled_bytes
+                if more_bytes > 0:
+                    self._memory.spilled(more_bytes)
                 vertex.current.counters = each.counters
         if progress.memory is not None:
             self._memory.noted(progress.memory, self._facts.clock.wall_ms())

@@ -19,10 +19,12 @@ def partitions_to_release(finished: ExecutionVertex) -> dict[str, tuple[ResultPa
     """Mark the partitions that only waited for ``finished`` as released; return their ids by TaskExecutor address."""
     by_address: dict[str, list[ResultPartitionId]] = defaultdict(list)
     for edges in finished.inputs:
+        if not edges.partitions or not edges.partitions[0].data_set.result_type.is_persistent:
+            continue
         if not any(partition.is_read for partition in edges.read_alike):
             continue
         for partition in edges.partitions:
-            if not partition.data_set.result_type.is_persistent or partition.is_released:
+            if partition.is_released:
                 continue
             if partition.is_read:
                 partition.is_released = True

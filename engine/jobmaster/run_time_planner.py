@@ -44,9 +44,12 @@ class RunTimePlanner:
         PlanError: the graph that follows would never end; the job must not go on.
         """
         graph = self._graph
-        if graph.job_graph.adaptive is None or not any(
-            is_measured(graph.results[partition.data_set.id]) for partition in finished.partitions
-        ):
+        if graph.job_graph.adaptive is None:
+            return ()
+        for partition in finished.partitions:
+            if not partition.data_set.result_type.is_pipelined and graph.results[partition.data_set.id].is_finished:
+                break
+        else:
             return ()
         try:
             decided = decide(graph.job_graph, finished_sizes(graph), started_vertices(graph))

@@ -59,8 +59,8 @@ class RegionRun(msgspec.Struct, eq=False):
     slots: tuple[AllocatedSlot, ...]
     #: subtasks that may still be SCHEDULED and be deployable
     unsent: list[ExecutionVertex]
-    #: others by the name of a PIPELINED producer that does not run yet
-    blocked: dict[tuple[JobVertexId, int], list[ExecutionVertex]] = msgspec.field(default_factory=dict)
+    #: others by the identity of a PIPELINED producer that does not run yet
+    blocked: dict[int, list[ExecutionVertex]] = msgspec.field(default_factory=dict)
     #: parts that descriptors of its subtasks have in common
     described: Described = msgspec.field(default_factory=Described)
     #: number of subtasks, from the first one on, that are known to have ended
@@ -312,7 +312,7 @@ class Scheduler:
                     beside.add(id(vertex))
                     run.unsent.append(vertex)
                 else:
-                    run.blocked.setdefault(producer.id, []).append(vertex)
+                    run.blocked.setdefault(id(producer), []).append(vertex)
             found += run.unsent
             if not run.unsent:
                 del self._sending[id(region)]
@@ -320,10 +320,11 @@ class Scheduler:
 
     def produces(self, vertex: ExecutionVertex) -> None:
         """Take note that a subtask runs, or has run: what reads from it may be deployed."""
-        region = self.region_of(vertex)
-        freed = region.run.blocked.pop(vertex.id, None) if region.run is not None else None
-        if region.run is not None and freed is not None:
-            region.run.unsent += freed
+        region = self._region_of[vertex.job_vertex.id.index][vertex.subtask_index]
+        run = region.run
+        freed = run.blocked.pop(id(vertex), None) if run is not None and run.blocked else None
+        if run is not None and freed is not None:
+            run.unsent += freed
             self._sending[id(region)] = region
 
     def withdraw_requests(self) -> tuple[int, ...]:
@@ -342,7 +343,7 @@ class Scheduler:
 
     def subtask_ended(self, vertex: ExecutionVertex, pool: SlotPool) -> bool:
         """Give the region's slots back when its last subtask has ended; return whether that happened."""
-        region = self.region_of(vertex)
+        region = self._region_of[vertex.job_vertex.id.index][vertex.subtask_index]
         is_done = region.state is RegionState.RUNNING and region.has_ended
         if is_done:
             self._running.pop(id(region), None)
@@ -420,7 +421,7 @@ def _regions_of_subtasks(graph: ExecutionGraph) -> tuple[SchedulingRegion, ...]:
 
 def _components(subtasks: list[ExecutionVertex]) -> list[int]:
     """Return the component of each subtask, named by the smallest position in it (union-find)."""
-    position = {subtask.id: index for index, subtask in enumerate(subtasks)}
+    position = {id(subtask): index for index, subtask in enumerate(subtasks)}
     parent = list(range(len(subtasks)))
 
     def root(index: int) -> int:
@@ -436,11 +437,11 @@ def _components(subtasks: list[ExecutionVertex]) -> list[int]:
     united: set[int] = set()  # lists of partitions whose producers are one component
     for index, subtask in enumerate(subtasks):
         for partitions in subtask.pipelined_inputs:
-            unite(index, position[partitions[0].producer.id])
+            unite(index, position[id(partitions[0].producer)])
             if id(partitions) not in united:
                 united.add(id(partitions))
                 for partition in partitions:
-                    unite(index, position[partition.producer.id])
+                    unite(index, position[id(partition.producer)])
     return [root(index) for index in range(len(subtasks))]
 
 

@@ -11,22 +11,21 @@ Held by: tests/jobmaster/test_execution_graph.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from struct import Struct
-from typing import Final, TypeVar
+from typing import Final
 
 from engine.jobmaster.execution_state import ExecutionState
 
-_STATES: Final = tuple(ExecutionState)
-_NUMBERS: Final = {state: number for number, state in enumerate(_STATES)}
-_NAMES: Final = tuple(state.value for state in _STATES)
+_NUMBERS: Final = {state: number for number, state in enumerate(ExecutionState)}
+_NAMES: Final = tuple(map(str, ExecutionState))
 _ENTRY: Final = Struct("<Q")
-_Key = TypeVar("_Key")
 
 
 def entered(times: bytes, state: ExecutionState, time_ms: int) -> bytes:
-    """Return times with that of one more state."""
-    return times + (time_ms << 8 | _NUMBERS[state]).to_bytes(8, "little")
+    """Return times with that of one more state, which is not before the last one."""
+    last_ms = int.from_bytes(times[-7:], "little") if times else 0
+    return times + (max(time_ms, last_ms) << 8 | _NUMBERS[state]).to_bytes(8, "little")
 
 
 def packed_times(times: Mapping[str, int]) -> bytes:
@@ -37,24 +36,9 @@ def packed_times(times: Mapping[str, int]) -> bytes:
     return packed
 
 
-def last_time_ms(packed: bytes) -> int:
-    """Return the time of the state that was entered last, 0 where there is none."""
-    return int.from_bytes(packed[-7:], "little") if packed else 0
-
-
-def times_of(packed: bytes) -> dict[ExecutionState, int]:
-    """Return the time of each state, in the order in which they were entered."""
-    return _times_by(_STATES, packed)
-
-
-def named_times_of(packed: bytes) -> dict[str, int]:
+def times_of(packed: bytes) -> dict[str, int]:
     """Return the time of each state by its name, in the order in which they were entered."""
-    return _times_by(_NAMES, packed)
-
-
-def _times_by(keys: Sequence[_Key], packed: bytes) -> dict[_Key, int]:
-    """Return times by the keys of states, which are in the order of their numbers."""
     times = {}
     for (entry,) in _ENTRY.iter_unpack(packed):
-        times[keys[entry & 255]] = entry >> 8
+        times[_NAMES[entry & 255]] = entry >> 8
     return times

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from types import EllipsisType
-from typing import Any, cast
+from typing import Any
 
 from engine.rpc.codec import MessageCodec
 from engine.rpc.endpoint import RpcEndpoint
@@ -84,7 +84,7 @@ class LocalGateway:
         if isinstance(timeout_s, EllipsisType):
             timeout_s = self._service.ask_timeout_s
         loop = asyncio.get_running_loop()
-        reply: asyncio.Future[object] = loop.create_future()
+        reply: asyncio.Future[R] = loop.create_future()
         answering = loop.create_task(self._answer(request, reply))
         deadline = None if timeout_s is None else loop.call_later(timeout_s, self._too_late, request, reply, timeout_s)
         try:
@@ -93,15 +93,15 @@ class LocalGateway:
             if deadline is not None:
                 deadline.cancel()
         del answering  # until here it is referred to: the loop alone keeps no task alive
-        return cast("R", answer)
+        return answer
 
-    def _too_late(self, request: Request[Any], reply: asyncio.Future[object], timeout_s: float) -> None:
+    def _too_late(self, request: Request[Any], reply: asyncio.Future[Any], timeout_s: float) -> None:
         """End the waiting for a reply, if there is none yet."""
         if not reply.done():
             what = type(request).__name__
             reply.set_exception(RpcTimeoutError(f"{self._address} did not answer {what} within {timeout_s} s"))
 
-    async def _answer(self, request: Request[Any], reply: asyncio.Future[object]) -> None:
+    async def _answer(self, request: Request[Any], reply: asyncio.Future[Any]) -> None:
         """Have a request answered; a caller that gave up, and cancelled its reply, does not look at the outcome."""
         try:
             answer = await self._service.deliver(self._address, self._epoch, request)

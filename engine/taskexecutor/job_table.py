@@ -50,7 +50,7 @@ class JobTable:
 
     def add(self, job_id: JobId, attempt: ExecutionAttemptId) -> None:
         """Add an attempt that begins."""
-        report = TaskReport(attempt, TaskState.DEPLOYING.value)
+        report = TaskReport(attempt, str(TaskState.DEPLOYING))
         self._jobs.setdefault(job_id, {})[attempt] = report
 
     def note(self, job_id: JobId, report: TaskReport) -> None:

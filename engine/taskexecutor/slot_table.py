@@ -103,7 +103,10 @@ class SlotTable:
 
     def find(self, allocation_id: AllocationId) -> TaskSlot | None:
         """Return the slot of an allocation, or None."""
-        return next((slot for slot in self._slots.values() if slot.allocation_id == allocation_id), None)
+        for slot in self._slots.values():
+            if slot.allocation_id == allocation_id:
+                return slot
+        return None
 
     def slots_of(self, job_id: JobId) -> tuple[TaskSlot, ...]:
         """Return the slots of a job."""

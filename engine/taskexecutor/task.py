@@ -40,7 +40,7 @@ from engine.storage.store_client import in_job
 from engine.task_log import task_log
 from engine.taskexecutor.task_notes import notable
 from engine.taskexecutor.task_rows import TaskRow
-from engine.taskexecutor.task_state import TaskState, check_task_transition
+from engine.taskexecutor.task_state import TASK_STATES, TASK_TRANSITIONS, TaskState, check_task_transition
 from engine.taskexecutor.task_threads import TaskThreads
 from engine.taskexecutor.task_turns import TASK_TURNS
 
@@ -290,11 +290,12 @@ class Task:
 
     def _reported(self, report: TaskReport, is_last: bool) -> None:
         if not self.state.is_terminal:
-            self._enter(TaskState(report.state))
+            self._enter(TASK_STATES[report.state])
             self._on_report(self, report)
         if is_last:
             self.ended.set()
 
     def _enter(self, target: TaskState) -> None:
-        check_task_transition(self.state, target)
+        if target not in TASK_TRANSITIONS[self.state]:
+            check_task_transition(self.state, target)  # which raises
         self.state = target

@@ -3,8 +3,9 @@
     state changes of the tasks of a job ─► its queue ─► one sender: when its last message was acknowledged, all that has
                                                         come meanwhile is the next one; what no other task waits for
                                                         may wait for more, BEGUN_S
-    counters of running tasks ─► every 200 ms, one message for each JobMaster; with them what a task waits for that
-                                 has done nothing since the last time, and the memory of this process
+    counters of running tasks ─► every 400 ms, one message for each JobMaster; with them what a task waits for that
+                                 has done nothing since the last time, and the memory of this process; none of a task
+                                 that was not there the last time: most of them end before the next time
 
 A report is tried again until a JobMaster has it: the one that began the task, or the next leader's that goes on with
 it, to which the task's address is changed meanwhile. Where the JobManager takes no message of this process, as their
@@ -102,7 +103,7 @@ class TaskReporter:
         outbox = self._outboxes.get(job_id)
         if outbox is None:
             outbox = self._outboxes[job_id] = _Outbox(job_id, address)
-            self._spawn(self._send(outbox), f"reports of job {job_id}")
+            self._spawn(self._send(outbox), f"reports to {address}")
         outbox.address = address
         outbox.reports.append((asyncio.get_running_loop().time(), report))
         if _is_urgent(task, report):
@@ -118,11 +119,14 @@ class TaskReporter:
             while outbox.reports:
                 await _more(outbox)
                 now_s = asyncio.get_running_loop().time()
-                batch = tuple(_aged(report, now_s - made_s) for made_s, report in outbox.reports[:REPORTS_MAX])
+                batch = []
+                for made_s, report in outbox.reports[:REPORTS_MAX]:
+                    age_ms = int((now_s - made_s) * 1000)
+                    batch.append(msgspec.structs.replace(report, age_ms=age_ms) if age_ms else report)
                 del outbox.reports[:REPORTS_MAX]
                 if not outbox.reports:
                     outbox.is_urgent.clear()
-                await self._deliver(outbox, UpdateTaskStates(batch))
+                await self._deliver(outbox, UpdateTaskStates(tuple(batch)))
         finally:
             del self._outboxes[outbox.job_id]
 
@@ -134,11 +138,14 @@ class TaskReporter:
             before, done = done, {}
             by_job_master: dict[str, list[TaskProgress]] = defaultdict(list)
             for task in tasks():
-                counters = task.counters() if task.state is TaskState.RUNNING else None
+                if task.state is not TaskState.RUNNING:
+                    continue
+                done[task], progress = (), by_job_master[task.job_master_address]
+                counters = task.counters() if task in before else None
                 if counters is not None:
                     done[task] = work_of(counters)
-                    wait = task.wait() if before.get(task) == done[task] else None
-                    by_job_master[task.job_master_address].append(TaskProgress(task.descriptor.attempt, counters, wait))
+                    wait = task.wait() if before[task] == done[task] else None
+                    progress.append(TaskProgress(task.descriptor.attempt, counters, wait))
             in_use = memory() if by_job_master else None
             for address, progress in by_job_master.items():
                 try:
@@ -168,13 +175,10 @@ def _is_urgent(task: Task, report: TaskReport) -> bool:
     """Whether others wait for a report: all do for an end, and tasks elsewhere for one that sends them rows."""
     if report.state not in (TaskState.INITIALIZING, TaskState.RUNNING):
         return True
-    results = task.descriptor.partitions
-    return any(each.result_type.is_pipelined and each.partitioner.kind != "FORWARD" for each in results)
-
-
-def _aged(report: TaskReport, age_s: float) -> TaskReport:
-    age_ms = int(age_s * 1000)
-    return msgspec.structs.replace(report, age_ms=age_ms) if age_ms else report
+    for each in task.descriptor.partitions:
+        if each.result_type.is_pipelined and each.partitioner.kind != "FORWARD":
+            return True
+    return False
 
 
 async def _more(outbox: _Outbox) -> None:

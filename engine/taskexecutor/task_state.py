@@ -11,6 +11,7 @@ Held by: tests/jobmaster/test_states.py
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from engine.errors import IllegalTransitionError
 
@@ -25,13 +26,15 @@ class TaskState(StrEnum):
     CANCELED = "CANCELED"
     FAILED = "FAILED"
 
-    @property
-    def is_terminal(self) -> bool:
-        """Whether the task has ended."""
-        return self in (TaskState.FINISHED, TaskState.CANCELED, TaskState.FAILED)
+    #: whether the task has ended
+    is_terminal: bool
 
 
 _S = TaskState
+for _state in _S:
+    _state.is_terminal = _state in (_S.FINISHED, _S.CANCELED, _S.FAILED)
+#: states by the names that travel
+TASK_STATES: Final = {str(state): state for state in _S}
 _ENDS = frozenset({_S.CANCELED, _S.FAILED})
 
 TASK_TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {

@@ -32,8 +32,9 @@ class HeldStates:
         self._turn = Lock()
         self._is_closed = False
         for vertex in job_graph.vertices:
-            if vertex.source is not None and _place_of(vertex.source.spec):
-                self._sources.append(vertex.source.spec)
+            source = vertex.source
+            if source is not None and _place_of(source.spec):
+                self._sources.append(source.spec)
         #: flag of jobs that read such places
         self.has_places = bool(self._sources)
 

@@ -47,6 +47,8 @@ def _runs_of(sums: Sequence[int], limit: int) -> int:
 
 
 def _smallest_largest_share(sizes: Sequence[int], count: int) -> int:
+    if len(sizes) <= count:
+        return max(sizes, default=0)
     sums = [0, *accumulate(sizes)]
     even, largest = -(-sums[-1] // count), max(sizes, default=0)
     # Each run but the last has more than an even share where the next size goes beyond that by less than itself.

@@ -128,7 +128,8 @@ class JobGraph(Exact, frozen=True, dict=True):
     @cached_property
     def has_functions(self) -> bool:
         """Whether any of its tasks runs a user's Python function."""
-        return any(isinstance(step.operator, PythonOperator) for vertex in self.vertices for step in vertex.steps)
+        operators = {type(step.operator) for vertex in self.vertices for step in vertex.steps}
+        return PythonOperator in operators
 
     @property
     def user(self) -> str:
@@ -141,7 +142,7 @@ class JobGraph(Exact, frozen=True, dict=True):
 
     def data_set(self, data_set_id: IntermediateDataSetId) -> IntermediateDataSet:
         """Return the data set of that id."""
-        return self.vertex(data_set_id.producer).outputs[data_set_id.output_index]
+        return self.vertices[data_set_id.producer.index].outputs[data_set_id.output_index]
 
     def validate(self) -> None:
         """Raise PlanError when ids, order or edges are inconsistent."""
@@ -151,12 +152,13 @@ class JobGraph(Exact, frozen=True, dict=True):
             for edge in vertex.inputs:
                 if edge.data_set.producer.index >= position:
                     raise PlanError(f"vertex {vertex.id} reads {edge.data_set}: not topological")
-                if self.data_set(edge.data_set).consumer != vertex.id:
+                data_set = self.data_set(edge.data_set)
+                if data_set.consumer != vertex.id:
                     raise PlanError(f"data set {edge.data_set} is consumed by two vertices")
-                self._validate_ranges(vertex, edge)
+                if edge.shares or edge.ranges or data_set.subpartition_count is not None:
+                    self._validate_ranges(vertex, edge, data_set.subpartition_count)
 
-    def _validate_ranges(self, vertex: JobVertex, edge: JobEdge) -> None:
-        count = self.data_set(edge.data_set).subpartition_count
+    def _validate_ranges(self, vertex: JobVertex, edge: JobEdge, count: int | None) -> None:
         if edge.shares:
             self._validate_shares(vertex, edge, count or vertex.parallelism)
         if not edge.ranges:

@@ -28,6 +28,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
+from engine.graph.components import component_of
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import JoinOperator
 from engine.ids import JobVertexId
@@ -55,21 +56,9 @@ class PipelinedRegion(msgspec.Struct, frozen=True):
     slot_count: int
 
 
-def component_of(node_count: int, edges: Sequence[RegionEdge]) -> list[int]:
+def pipelined_components(node_count: int, edges: Sequence[RegionEdge]) -> list[int]:
     """Return the smallest node number of each node's pipelined component."""
-    parent = list(range(node_count))
-
-    def root(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    for edge in edges:
-        if edge.is_pipelined:
-            first, second = sorted((root(edge.producer), root(edge.consumer)))
-            parent[second] = first
-    return [root(node) for node in range(node_count)]
+    return component_of(node_count, [(edge.producer, edge.consumer) for edge in edges if edge.is_pipelined])
 
 
 def cyclic_components(components: list[int], edges: Sequence[RegionEdge]) -> set[int]:
@@ -100,7 +89,7 @@ def acyclic_cuts(node_count: int, edges: Sequence[RegionEdge]) -> set[int]:
     cut: set[int] = set()
     current = list(edges)
     while True:
-        components = component_of(node_count, current)
+        components = pipelined_components(node_count, current)
         cyclic = cyclic_components(components, current)
         if not cyclic:
             return cut
@@ -120,7 +109,7 @@ def pipelined_regions(job_graph: JobGraph) -> tuple[PipelinedRegion, ...]:
     A graph whose regions form a cycle (the generator makes none) raises ValueError.
     """
     edges = _edges_of(job_graph)
-    components = component_of(len(job_graph.vertices), edges)
+    components = pipelined_components(len(job_graph.vertices), edges)
     if cyclic_components(components, edges):
         raise ValueError("the pipelined regions of the job graph wait for each other")
     reads: dict[int, set[int]] = {component: set() for component in components}
@@ -139,16 +128,19 @@ def pipelined_regions(job_graph: JobGraph) -> tuple[PipelinedRegion, ...]:
     for component, producers in reads.items():
         for producer in producers:
             outputs[producer].add(component)
-    return tuple(
-        PipelinedRegion(
-            index=index_of[component],
-            vertices=tuple(job_graph.vertices[node].id for node in members[component]),
-            inputs=tuple(sorted(index_of[producer] for producer in reads[component])),
-            outputs=tuple(sorted(index_of[consumer] for consumer in outputs[component])),
-            slot_count=max(job_graph.vertices[node].parallelism for node in members[component]),
+    regions = []
+    for component in order:
+        vertices = [job_graph.vertices[node] for node in members[component]]
+        regions.append(
+            PipelinedRegion(
+                index=index_of[component],
+                vertices=tuple([vertex.id for vertex in vertices]),
+                inputs=tuple(sorted(map(index_of.__getitem__, reads[component]))),
+                outputs=tuple(sorted(map(index_of.__getitem__, outputs[component]))),
+                slot_count=max([vertex.parallelism for vertex in vertices]),
+            )
         )
-        for component in order
-    )
+    return tuple(regions)
 
 
 def _edges_of(job_graph: JobGraph) -> list[RegionEdge]:
@@ -157,7 +149,8 @@ def _edges_of(job_graph: JobGraph) -> list[RegionEdge]:
         head = vertex.chain[0].operator
         build_input = head.first_input if isinstance(head, JoinOperator) else None
         for edge in vertex.inputs:
-            is_pipelined = job_graph.data_set(edge.data_set).result_type.is_pipelined
+            producer = job_graph.vertices[edge.data_set.producer.index]
+            is_pipelined = producer.outputs[edge.data_set.output_index].result_type.is_pipelined
             is_build_side = edge.input_index == build_input
             edges.append(RegionEdge(edge.data_set.producer.index, position, is_pipelined, is_build_side))
     return edges

@@ -12,6 +12,7 @@ Source: Flink's ShipStrategyType, ResultPartitionType, DistributionPattern and S
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from engine.errors import PlanError
 from engine.graph.exact import Exact
@@ -87,6 +88,9 @@ class HeavyKeys(Exact, frozen=True):
     replicated: tuple[KeyText, ...] = ()
 
 
+_POINTWISE: Final = ("FORWARD", "RESCALE")
+
+
 class PartitionerSpec(Exact, frozen=True):
     """The channel selector of an output.
 
@@ -112,9 +116,10 @@ class PartitionerSpec(Exact, frozen=True):
     @property
     def is_pointwise(self) -> bool:
         """Whether each producer feeds only its own part of the consumers."""
-        return self.kind in ("FORWARD", "RESCALE")
+        return self.kind in _POINTWISE
 
     @property
     def pattern(self) -> DistributionPattern:
         """The distribution pattern that follows from the kind."""
-        return DistributionPattern.POINTWISE if self.is_pointwise else DistributionPattern.ALL_TO_ALL
+        is_pointwise = self.kind in _POINTWISE
+        return DistributionPattern.POINTWISE if is_pointwise else DistributionPattern.ALL_TO_ALL

@@ -85,21 +85,23 @@ def build_descriptor(
         max_parallelism=job_vertex.max_parallelism,
         chain=job_vertex.chain,
         splits=vertex.splits,
-        gates=tuple(_gate(edges, job_graph, slot, places) for edges in vertex.inputs),
-        partitions=tuple(_result(vertex, partition, job_graph, slot) for partition in vertex.partitions),
+        gates=tuple([_gate(edges, job_graph, slot, places) for edges in vertex.inputs]),
+        partitions=tuple([_result(vertex, partition, job_graph, slot) for partition in vertex.partitions]),
         sinks=tuple(
-            SinkStaging(step.operator.sink_index, place.path, place.target)
-            for step in job_vertex.chain
-            if isinstance(step.operator, SinkOperator)
-            for place in (staging[step.operator.sink_index],)
+            [
+                SinkStaging(step.operator.sink_index, place.path, place.target)
+                for step in job_vertex.chain
+                if isinstance(step.operator, SinkOperator)
+                for place in (staging[step.operator.sink_index],)
+            ]
         ),
-        pages=tuple(operator_pages(step.memory_weight, weights, slot_pages) for step in job_vertex.chain),
+        pages=described.pages_of(job_vertex, weights, slot_pages),
         configuration=job_graph.configuration,
         artifacts=job_graph.artifacts,
         feed=job_vertex.feed,
         build_feed=job_vertex.build_feed,
         shares_splits=described.shares_splits(job_graph, job_vertex, neighbours),
-        held_states=dict(held_states) if job_vertex.source is not None else {},
+        held_states=dict(held_states) if held_states and job_vertex.source is not None else {},
     )
 
 
@@ -109,6 +111,16 @@ class Described:
     def __init__(self) -> None:
         self._weights: dict[int, SlotWeights] = {}
         self._shares: dict[int, bool] = {}
+        self._pages: dict[tuple[int, SlotWeights, int], tuple[int, ...]] = {}
+
+    def pages_of(self, job_vertex: JobVertex, weights: SlotWeights, slot_pages: int) -> tuple[int, ...]:
+        """Return the pages of each operator of a vertex in a slot of some pages and weights."""
+        key = job_vertex.id.index, weights, slot_pages
+        pages = self._pages.get(key)
+        if pages is None:
+            pages = tuple([operator_pages(step.memory_weight, weights, slot_pages) for step in job_vertex.chain])
+            self._pages[key] = pages
+        return pages
 
     def weights_in(self, slot: AllocatedSlot, neighbours: Sequence[ExecutionVertex]) -> SlotWeights:
         """Return the weights of all operators of the region in a slot."""
@@ -124,8 +136,8 @@ class Described:
         key = job_vertex.id.index
         if key not in self._shares:
             may_share = may_share_splits(job_graph, job_vertex)
-            count = sum(other.job_vertex is job_vertex for other in neighbours) if may_share else 0
-            self._shares[key] = may_share and count == job_vertex.parallelism
+            same = [None for other in neighbours if other.job_vertex is job_vertex] if may_share else ()
+            self._shares[key] = may_share and len(same) == job_vertex.parallelism
         return self._shares[key]
 
 
@@ -146,7 +158,8 @@ class ProducerPlaces:
         """Return the places of the producers of partitions, seen from a slot."""
         known = self._known.get(id(partitions))
         if known is None:
-            self._known = {key: each for key, each in self._known.items() if not each.is_read}
+            if len(self._known) >= _RESULTS_MAX:
+                self._known = {key: each for key, each in self._known.items() if not each.is_read}
             while len(self._known) >= _RESULTS_MAX:
                 del self._known[next(iter(self._known))]
             known = self._known[id(partitions)] = _Places(partitions)
@@ -233,7 +246,7 @@ def _filters_of_consumers(
 
 
 def _gate(edges: SubtaskInput, job_graph: JobGraph, slot: AllocatedSlot, places: ProducerPlaces) -> InputGateDescriptor:
-    job_edge = edges[0].job_edge
+    job_edge = edges.job_edge
     producer = job_graph.vertex(job_edge.data_set.producer)
     data_set = job_graph.data_set(job_edge.data_set)
     return InputGateDescriptor(
@@ -241,7 +254,7 @@ def _gate(edges: SubtaskInput, job_graph: JobGraph, slot: AllocatedSlot, places:
         schema=data_set.partitioner.travelling(producer.chain[-1].output_schema),
         result_type=data_set.result_type,
         producers=places.of(edges.partitions, slot),
-        reads=tuple(tuple(own) for own in edges.reads),
+        reads=tuple(map(tuple, edges.reads)),
         key_range=consumer_range(edges) if data_set.partitioner.kind == SORTED_RUNS else None,
         in_order=data_set.partitioner.in_order,
         is_broadcast=data_set.partitioner.kind == "BROADCAST",

@@ -48,7 +48,7 @@ class IntermediateResult(msgspec.Struct, eq=False):
     @property
     def is_finished(self) -> bool:
         """Whether every producer has finished."""
-        return len(self.finished_producers) == len(self.partitions)
+        return self.finished_producers.bits.bit_count() == len(self.partitions)
 
 
 class ExecutionJobVertex(msgspec.Struct, eq=False):
@@ -242,14 +242,17 @@ def create_vertex(job_vertex: JobVertex, job_graph: JobGraph) -> ExecutionJobVer
         splits = assign_splits(source.spec.splits, job_vertex.parallelism)
     created = ExecutionJobVertex(job_vertex)
     unread = IndexSet()  # until there are edges
+    outputs = [
+        (data_set, data_set.partitioner.pattern, job_graph.vertex(data_set.consumer).parallelism)
+        for data_set in job_vertex.outputs
+    ]
     for subtask_index in range(job_vertex.parallelism):
         execution = Execution(ExecutionAttemptId.create(job_vertex.id, subtask_index, 0))
         vertex = ExecutionVertex(job_vertex, subtask_index, splits[subtask_index], execution)
         partitions = []
-        for data_set in job_vertex.outputs:
-            consumer = job_graph.vertex(data_set.consumer)
+        for data_set, pattern, consumers in outputs:
             count = data_set.subpartition_count or subpartition_count(
-                data_set.partitioner.pattern, job_vertex.parallelism, consumer.parallelism, subtask_index
+                pattern, job_vertex.parallelism, consumers, subtask_index
             )
             partitions.append(IntermediateResultPartition(data_set, vertex, count, finished_consumers=unread))
         vertex.partitions = tuple(partitions)

@@ -90,7 +90,7 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
     @property
     def is_read(self) -> bool:
         """Whether all consumers have finished."""
-        return len(self.finished_consumers) == len(self.consumers)
+        return self.finished_consumers.bits.bit_count() == len(self.consumers)
 
     @property
     def subpartition_bytes(self) -> Sequence[int]:
@@ -174,11 +174,12 @@ class ExecutionVertex(msgspec.Struct, eq=False):
     @property
     def pipelined_inputs(self) -> list[list[IntermediateResultPartition]]:
         """PIPELINED partitions that it reads, by input; all readers of a whole result have one list in common."""
-        return [
-            edges.partitions
-            for edges in self.inputs
-            if edges.partitions and edges.partitions[0].data_set.result_type.is_pipelined
-        ]
+        pipelined = []
+        for edges in self.inputs:
+            partitions = edges.partitions
+            if partitions and partitions[0].data_set.result_type.is_pipelined:
+                pipelined.append(partitions)
+        return pipelined
 
     @property
     def is_needed(self) -> bool:

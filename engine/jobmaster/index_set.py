@@ -9,28 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 
-class IndexSet:
+
+class IndexSet(msgspec.Struct, eq=False, gc=False):
     """A set of small numbers."""
 
-    __slots__ = ("_bits",)
-
-    def __init__(self) -> None:
-        self._bits = 0
+    bits: int = 0
 
     def add(self, index: int) -> None:
         """Have a number in it."""
-        self._bits |= 1 << index
+        self.bits |= 1 << index
 
     def discard(self, index: int) -> None:
         """Have a number not in it."""
-        self._bits &= ~(1 << index)
+        self.bits &= ~(1 << index)
 
     def __len__(self) -> int:
-        return self._bits.bit_count()
+        return self.bits.bit_count()
 
     def __contains__(self, index: int) -> bool:
-        return bool(self._bits >> index & 1)
+        return bool(self.bits >> index & 1)
 
     def __iter__(self) -> Iterator[int]:
-        return (index for index in range(self._bits.bit_length()) if index in self)
+        return (index for index in range(self.bits.bit_length()) if index in self)

@@ -69,7 +69,7 @@ class JobCalls:
         """
         reason, request = "", tasks.request
         for _ in range(_TRIES):
-            wanted = tuple(each for each in request.descriptors if has_to_run(each.attempt))
+            wanted = tuple([each for each in request.descriptors if has_to_run(each.attempt)])
             if not wanted:
                 return []
             released = (*request.released, *self._released.pop(tasks.address, ()))
@@ -81,6 +81,8 @@ class JobCalls:
             except EngineError as error:
                 return [TaskRefused(each.attempt, failure_info(error)) for each in wanted]
             else:
+                if not reply.refused and not reason:
+                    return []
                 refused = {each.attempt for each in reply.refused}
                 late = [TaskSentLate(each.attempt) for each in wanted if reason and each.attempt not in refused]
                 return [*(TaskRefused(each.attempt, each.failure) for each in reply.refused if each.failure), *late]

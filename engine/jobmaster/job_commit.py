@@ -110,15 +110,19 @@ class JobCommit:
         self._turn = threading.RLock()
         # Resolved once: the working folder may change while the job runs.
         self._by_name = {sink.sink_index: staging_of(sink.spec, self._job_id) for sink in self._sinks}
+        #: whether ``record`` takes no time
+        self.records_at_once = not storage.takes_time
+        #: whether outputs are prepared and published without waiting for anything
+        self.is_at_once = self.records_at_once and all(
+            target_named(each.target).is_at_once for each in self._by_name.values()
+        )
 
     def revise(self, job_graph: JobGraph) -> None:
         """Take note of how many subtasks write each output."""
-        self._parallelism = {
-            sink.sink_index: vertex.parallelism
-            for vertex in job_graph.vertices
-            for sink in self._sinks
-            if any(step.operator == sink for step in vertex.chain)
-        }
+        for vertex in job_graph.vertices:
+            for step in vertex.chain:
+                if isinstance(step.operator, SinkOperator):
+                    self._parallelism[step.operator.sink_index] = vertex.parallelism
 
     def prepare(self) -> dict[int, Staging]:
         """Check the outputs and make room for them; return the place for each sink index.
@@ -182,16 +186,6 @@ class JobCommit:
         published = publish(decision, is_durable=bool(self._storage.cluster))
         reach("sink.published")
         return published
-
-    @property
-    def is_at_once(self) -> bool:
-        """Whether outputs are prepared and published without waiting for anything."""
-        return self.records_at_once and all(target_named(each.target).is_at_once for each in self._by_name.values())
-
-    @property
-    def records_at_once(self) -> bool:
-        """Whether ``record`` takes no time."""
-        return not self._storage.takes_time
 
     def record(self, end: JobEnd) -> None:
         """Record how the job ended; FencedError when this leader is one no more."""

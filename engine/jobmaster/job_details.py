@@ -29,7 +29,7 @@ _DEPLOYING = _S.DEPLOYING.value
 
 def vertex_details(graph: ExecutionGraph) -> tuple[VertexDetails, ...]:
     """Return every vertex of a job with all of its attempts."""
-    return tuple(_vertex(vertex, graph) for vertex in graph.vertices)
+    return tuple([_vertex(vertex, graph) for vertex in graph.vertices])
 
 
 def vertex_state(states: Collection[ExecutionState]) -> ExecutionState:
@@ -43,21 +43,26 @@ def vertex_state(states: Collection[ExecutionState]) -> ExecutionState:
 
 
 def _vertex(vertex: ExecutionJobVertex, graph: ExecutionGraph) -> VertexDetails:
-    subtasks = tuple(_attempt(subtask.subtask_index, subtask.current) for subtask in vertex.subtasks)
-    prior = tuple(_attempt(subtask.subtask_index, each) for subtask in vertex.subtasks for each in subtask.prior)
-    state = vertex_state({subtask.current.state for subtask in vertex.subtasks})
+    subtasks: list[AttemptDetails] = []
+    prior: list[AttemptDetails] = []
+    states: set[ExecutionState] = set()
+    for subtask in vertex.subtasks:
+        subtasks.append(_attempt(subtask.subtask_index, subtask.current))
+        prior += [_attempt(subtask.subtask_index, each) for each in subtask.prior] if subtask.prior else ()
+        states.add(subtask.current.state)
+    begins = [each.start_ms for each in (*subtasks, *prior) if each.start_ms >= 0]
     ends = [subtask.end_ms for subtask in subtasks]
     return VertexDetails(
         str(vertex.job_vertex.id),
         vertex.job_vertex.name,
         vertex.job_vertex.parallelism,
         vertex.job_vertex.max_parallelism,
-        state.value,
-        min((each.start_ms for each in (*subtasks, *prior) if each.start_ms >= 0), default=-1),
+        str(vertex_state(states)),
+        min(begins, default=-1),
         max(ends) if ends and min(ends) >= 0 else -1,
-        subtasks,
+        tuple(subtasks),
         tuple(_inputs(vertex, graph)),
-        prior,
+        tuple(prior),
     )
 
 

@@ -13,7 +13,7 @@ from engine.clock import Clock
 from engine.commit.result_record import JobResultRecord
 from engine.gateways.job_details import JobDetails, JobExceptions, JobFailure
 from engine.gateways.messages import JobOutcome, JobOverview, JobProgress
-from engine.graph.deployment import FailureInfo, store_totals
+from engine.graph.deployment import FailureInfo, VertexResult, store_totals
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.job_commit import JobEnd
 from engine.jobmaster.job_details import vertex_details
@@ -76,12 +76,12 @@ class JobReport:
         self.stop_counting()
         text = "" if failure is None else f"{failure.type_name}: {failure.message}"
         end_ms = self._facts.start_ms + self._runtime_ms
-        times = {**self._history.timestamps_ms, status.value: self._clock.wall_ms()}
+        times = {**self._history.timestamps_ms, str(status): self._clock.wall_ms()}
         self._end = JobEnd(
-            JobResultRecord(self._job.job_id, self._job.name, status.value, epoch, self._runtime_ms, text),
-            msgspec.structs.replace(self.overview, status=status.value, end_ms=end_ms),
+            JobResultRecord(self._job.job_id, self._job.name, str(status), epoch, self._runtime_ms, text),
+            msgspec.structs.replace(self.overview, status=str(status), end_ms=end_ms),
             self.outcome(status, failure),
-            msgspec.structs.replace(self.details, status=status.value, end_ms=end_ms, timestamps_ms=times),
+            msgspec.structs.replace(self.details, status=str(status), end_ms=end_ms, timestamps_ms=times),
         )
         return self._end
 
@@ -90,14 +90,20 @@ class JobReport:
         return JobOutcome(
             self._job.job_id,
             self._job.name,
-            status.value,
+            str(status),
             self._runtime_ms,
-            vertex_results(self._facts.graph),
+            self._results(),
             failure,
             self._facts.planner.decisions,
             self._facts.published,
             self._stores,
         )
+
+    def _results(self) -> tuple[VertexResult, ...]:
+        """Return the counters of all subtasks, which are not made twice for the end of the job."""
+        if self._end is not None and self._end.outcome.status == str(self._history.status):
+            return self._end.outcome.vertices
+        return vertex_results(self._facts.graph)
 
     @property
     def _stores(self) -> dict[str, tuple[int, int, int]]:
@@ -110,7 +116,7 @@ class JobReport:
         for vertex in self._facts.graph:
             name = str(vertex.current.state)
             tasks[name] = tasks.get(name, 0) + 1
-        status = self._history.status.value
+        status = str(self._history.status)
         job, start_ms, begun_ms = self._job, self._facts.start_ms, self._first_begun_ms()
         return JobOverview(
             job.job_id, job.name, status, start_ms, self._end_ms, tasks, user=job.user, begun_ms=begun_ms
@@ -122,7 +128,7 @@ class JobReport:
         return JobProgress(
             self._job.job_id,
             self._job.name,
-            self._history.status.value,
+            str(self._history.status),
             self._runtime_ms,
             vertex_progress(self._facts.graph),
             self._facts.planner.decisions,
@@ -132,12 +138,12 @@ class JobReport:
     @property
     def details(self) -> JobDetails:
         """Details of the job: vertices, attempts, edges, times."""
-        if self._end is not None and self._end.record.status == self._history.status.value:
+        if self._end is not None and self._end.record.status == str(self._history.status):
             return self._end.details
         return JobDetails(
             self._job.job_id,
             self._job.name,
-            self._history.status.value,
+            str(self._history.status),
             self._facts.start_ms,
             self._end_ms,
             dict(self._history.timestamps_ms),

@@ -99,6 +99,8 @@ class JobScheduling:
     def start_regions(self) -> None:
         """Start the regions that have their slots, and write down which."""
         facts = self._facts
+        if not facts.pool.has_slots:
+            return
         started = facts.scheduler.start_regions(facts.pool, facts.clock)
         for region in started:
             if region.request_id is not None:
@@ -127,8 +129,11 @@ class JobScheduling:
         """Send the tasks whose time has come; where one cannot run in its slot send none, and return its report."""
         facts, scheduler = self._facts, self._facts.scheduler
         descriptors = []
+        deployable = scheduler.deployable()
+        if not deployable:
+            return None
         self._places.begin(facts.graph.version)
-        for vertex in scheduler.deployable():
+        for vertex in deployable:
             region = scheduler.region_of(vertex)
             try:
                 staging = facts.staging or {}
@@ -176,9 +181,10 @@ class JobScheduling:
     def ask_for_slots(self, *, is_running: bool) -> None:
         """Return slots of no use, and request missing ones."""
         pool, scheduler = self._facts.pool, self._facts.scheduler
-        is_kept = is_running and self._keeps_idle()
+        has_idle = pool.has_idle
+        is_kept = has_idle and is_running and self._keeps_idle()
         self._timers.watch(Timer.IDLE, IDLE_S, is_wanted=is_kept)
-        if not is_kept:
+        if has_idle and not is_kept:
             self.release_idle()
         claimed = pool.claimed if self._slots_max else 0
         for region in scheduler.unasked:
@@ -194,7 +200,7 @@ class JobScheduling:
     def _keeps_idle(self) -> bool:
         """Whether idle slots are for the next region: what still runs makes its input, and nothing waits for more."""
         pool, scheduler = self._facts.pool, self._facts.scheduler
-        is_useless = not pool.has_idle or pool.has_avoided or pool.awaits_slots
+        is_useless = pool.has_avoided or pool.awaits_slots
         return not is_useless and not scheduler.has_waiting and scheduler.awaits_results
 
     def release_idle(self) -> None:
@@ -210,7 +216,7 @@ class JobScheduling:
 
     def watch_time(self, *, is_running: bool) -> None:
         """Count the time in which the cluster could never serve what the job waits for."""
-        is_stuck = self._is_stuck(is_running=is_running)
+        is_stuck = self.is_short and self._is_stuck(is_running=is_running)
         self._timers.watch(Timer.SLOTS, self._slot_timeout_s, is_wanted=is_stuck)
 
     def _is_stuck(self, *, is_running: bool) -> bool:

@@ -302,11 +302,13 @@ class JobState:
     # ---- tasks ----
 
     def _tasks_reported(self, reports: Iterable[TaskReport]) -> None:
-        if self.status is JobStatus.RECONCILING:
+        if self.history.status is JobStatus.RECONCILING:
             self._early_reports += reports
             return
-        is_news = [self._report(report) for report in reports]
-        if any(is_news):  # what all of them make possible, together
+        is_news = False
+        for report in reports:
+            is_news |= self._report(report)
+        if is_news:  # what all of them make possible, together
             self._advance()
 
     def _report(self, report: TaskReport) -> bool:
@@ -344,11 +346,14 @@ class JobState:
 
     def _replan(self, finished: ExecutionVertex) -> None:
         """Apply the real size of a finished result to the plan of later parts."""
-        if self.status is JobStatus.RUNNING and not self.facts.failover.restart_count:
+        if self.history.status is JobStatus.RUNNING and not self.facts.failover.restart_count:
             try:
-                self._scheduling.withdraw_requests(self._tasks.replan(finished))
+                gone = self._tasks.replan(finished)
             except PlanError as error:
                 self._fail(failure_info(error))
+            else:
+                if gone:
+                    self._scheduling.withdraw_requests(gone)
 
     # ---- failures ----
 
@@ -433,11 +438,12 @@ class JobState:
         facts = self.facts
         if self._ending.has_begun:
             return
-        failure = self._limits.exceeded() if self.status in _GOING_ON else None
+        status = self.history.status
+        failure = self._limits.exceeded() if status in _GOING_ON else None
         if failure is not None:
             self._fail(failure)  # which comes here again
             return
-        match self.status:
+        match status:
             case JobStatus.RUNNING if facts.graph.is_finished:
                 self._ending.commit(file for vertex in facts.graph for file in vertex.current.staged_files)
             case JobStatus.RESTARTING if facts.failover.is_quiet:
@@ -454,7 +460,7 @@ class JobState:
             self._report(refusal)
             self._advance()  # and go on from there
             return
-        self._scheduling.ask_for_slots(is_running=self.status is JobStatus.RUNNING)
+        self._scheduling.ask_for_slots(is_running=self.history.status is JobStatus.RUNNING)
 
     def _end_unfinished(self) -> None:
         if self.status is JobStatus.CANCELLING:

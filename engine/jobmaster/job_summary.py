@@ -32,18 +32,14 @@ def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
 
 def vertex_results(graph: ExecutionGraph) -> tuple[VertexResult, ...]:
     """Return the counters of every subtask's current attempt."""
-    return tuple(
-        VertexResult(
-            vertex.job_vertex.name,
-            tuple(
-                SubtaskResult(
-                    subtask.subtask_index, subtask.current.counters, subtask.current.attempt.attempt_number + 1
-                )
-                for subtask in vertex.subtasks
-            ),
-        )
-        for vertex in graph.vertices
-    )
+    results = []
+    for vertex in graph.vertices:
+        subtasks = []
+        for subtask in vertex.subtasks:
+            current = subtask.current
+            subtasks.append(SubtaskResult(subtask.subtask_index, current.counters, current.attempt.attempt_number + 1))
+        results.append(VertexResult(vertex.job_vertex.name, tuple(subtasks)))
+    return tuple(results)
 
 
 def vertex_progress(graph: ExecutionGraph) -> tuple[VertexProgress, ...]:

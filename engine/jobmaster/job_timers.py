@@ -21,10 +21,12 @@ class JobTimers:
 
     def watch(self, timer: Timer, seconds: float, *, is_wanted: bool) -> None:
         """Begin to count when that is wanted, stop when it is not. One that has fired counts anew after a stop."""
-        if is_wanted and timer not in self._running:
+        if is_wanted == (timer in self._running):
+            return
+        if is_wanted:
             self._running.add(timer)
             self._out.append(SetTimer(timer, seconds))
-        elif not is_wanted:
+        else:
             self.stop(timer)
 
     def is_running(self, timer: Timer) -> bool:

@@ -74,12 +74,14 @@ class MemoryHistory:
             self._interval_ms *= 2
 
     def _point(self, time_ms: int) -> MemoryPoint:
-        noted = self._most.values()
-        sums = {name: sum(getattr(each, name) for each in noted) for name in _MEMORY}
-        largest = max(each.resident_bytes for each in noted)
-        return MemoryPoint(
-            time_ms, **sums, spilled_bytes=self._spilled_bytes, largest_bytes=largest, task_managers=len(noted)
-        )
+        resident = managed = arrow = network = largest = 0
+        for each in self._most.values():
+            resident += each.resident_bytes
+            managed += each.managed_bytes
+            arrow += each.arrow_bytes
+            network += each.network_bytes
+            largest = max(largest, each.resident_bytes)
+        return MemoryPoint(time_ms, resident, managed, arrow, network, self._spilled_bytes, largest, len(self._most))
 
 
 def _larger(one: MemoryInUse, other: MemoryInUse) -> MemoryInUse:

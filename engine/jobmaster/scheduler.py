@@ -31,6 +31,7 @@ import msgspec
 
 from engine.adaptive.order import waits
 from engine.clock import Clock
+from engine.graph.components import component_of
 from engine.graph.pipelined_regions import pipelined_regions
 from engine.ids import JobVertexId, ResourceId
 from engine.jobmaster.deployment import Described
@@ -43,6 +44,9 @@ from engine.jobmaster.slot_pool import AllocatedSlot, FormerSlot, SlotPool
 PRODUCING: Final = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
 #: states of one from which others in its process may read soon
 _BEGUN: Final = frozenset({ExecutionState.DEPLOYING, ExecutionState.INITIALIZING})
+
+
+_IS_FINISHED: Final = attrgetter("is_finished")
 
 
 class RegionState(StrEnum):
@@ -78,7 +82,7 @@ class Stage(msgspec.Struct, eq=False):
     @property
     def is_ready(self) -> bool:
         """Whether only slots are missing."""
-        return all(result.is_finished for result in self.results)
+        return all(map(_IS_FINISHED, self.results))
 
     def add(self, region: SchedulingRegion) -> None:
         """Have a region wait; it has asked for no slots."""
@@ -201,7 +205,10 @@ class Scheduler:
     @property
     def unasked(self) -> list[SchedulingRegion]:
         """Regions that wait and have not asked for slots, in order."""
-        return [region for stage in self._ready() for region in stage.unasked.values()]
+        unasked: list[SchedulingRegion] = []
+        for stage in self._ready():
+            unasked += stage.unasked.values()
+        return unasked
 
     def _candidates(self, pool: SlotPool) -> Iterable[SchedulingRegion]:
         """Return the regions for which only slots are missing, and for which there may be some, in order."""
@@ -244,8 +251,6 @@ class Scheduler:
     def start_regions(self, pool: SlotPool, clock: Clock) -> list[SchedulingRegion]:
         """Give slots to the regions that are ready and fit; their attempts become SCHEDULED. Return those started."""
         started: list[SchedulingRegion] = []
-        if not pool.has_slots:
-            return started
         for region in self._candidates(pool):
             slots = pool.take(region.slot_count, region.request_id)
             if slots is None:
@@ -375,8 +380,11 @@ def _missing_producer(
     for partitions in vertex.pipelined_inputs:
         key = id(partitions), slot.resource_id.value
         if key not in missing:
-            producers = (each.producer for each in reversed(partitions))
-            missing[key] = next((each for each in producers if not _is_there(each, slot, beside)), None)
+            missing[key] = None
+            for partition in reversed(partitions):
+                if not _is_there(partition.producer, slot, beside):
+                    missing[key] = partition.producer
+                    break
         producer = missing[key]
         if producer is not None:
             return producer
@@ -405,44 +413,29 @@ def _regions_of_subtasks(graph: ExecutionGraph) -> tuple[SchedulingRegion, ...]:
     regions: list[SchedulingRegion] = []
     awaited = waits(graph.job_graph)
     for vertex_region in pipelined_regions(graph.job_graph):
-        subtasks = [
-            subtask
-            for vertex_id in sorted(vertex_region.vertices)
-            for subtask in graph.vertices[vertex_id.index].subtasks
-        ]
+        subtasks: list[ExecutionVertex] = []
+        for vertex_id in sorted(vertex_region.vertices):
+            subtasks += graph.vertices[vertex_id.index].subtasks
         components = _components(subtasks)
         members: dict[int, list[ExecutionVertex]] = defaultdict(list)
         for subtask, component in zip(subtasks, components, strict=True):
             members[component].append(subtask)
-        results = tuple(graph.results[data_set] for data_set in awaited.get(vertex_region.vertices[0], ()))
-        regions.extend(_create_region(tuple(group), graph, results) for group in members.values())
+        results = tuple([graph.results[data_set] for data_set in awaited.get(vertex_region.vertices[0], ())])
+        regions += [_create_region(tuple(group), graph, results) for group in members.values()]
     return tuple(regions)
 
 
 def _components(subtasks: list[ExecutionVertex]) -> list[int]:
-    """Return the component of each subtask, named by the smallest position in it (union-find)."""
+    """Return the component of each subtask, named by the smallest position in it."""
     position = {id(subtask): index for index, subtask in enumerate(subtasks)}
-    parent = list(range(len(subtasks)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    def unite(index: int, other: int) -> None:
-        first, second = sorted((root(index), root(other)))
-        parent[second] = first
-
+    pairs: list[tuple[int, int]] = []
     united: set[int] = set()  # lists of partitions whose producers are one component
     for index, subtask in enumerate(subtasks):
         for partitions in subtask.pipelined_inputs:
-            unite(index, position[id(partitions[0].producer)])
-            if id(partitions) not in united:
-                united.add(id(partitions))
-                for partition in partitions:
-                    unite(index, position[id(partition.producer)])
-    return [root(index) for index in range(len(subtasks))]
+            some = partitions[:1] if id(partitions) in united else partitions
+            united.add(id(partitions))
+            pairs += [(index, position[id(partition.producer)]) for partition in some]
+    return component_of(len(subtasks), pairs)
 
 
 def _create_region(

@@ -38,7 +38,7 @@ class StatusHistory:
         check_job_transition(self.status, status)
         _log.info("job %s: %s -> %s", self._job, self.status, status)
         self.status = status
-        self.timestamps_ms[status.value] = self._clock.wall_ms()
+        self.timestamps_ms[str(status)] = self._clock.wall_ms()
 
     def note_restart(self, number: int, root: FailureInfo, pause_s: float) -> None:
         """Record an attempt that failed, and why, for clients."""

@@ -42,7 +42,7 @@ _ROUNDING: Final = 1e-6
 
 def pages_needed(weights: Iterable[float]) -> int:
     """Return the pages without which operators of these weights do not run in one slot."""
-    return OPERATOR_PAGES_MIN * sum(weight > 0 for weight in weights)
+    return OPERATOR_PAGES_MIN * len([weight for weight in weights if weight > 0])
 
 
 class SlotWeights(msgspec.Struct, frozen=True):

@@ -286,7 +286,7 @@ class MiniCluster:
     async def _answer(self, components: ClusterComponents, request: Request[R]) -> R:
         """Return the Dispatcher's answer, however late; EngineError when the cluster fails first."""
         self._check_failed()
-        ask = asyncio.ensure_future(components.dispatcher.ask(request, None))
+        ask = asyncio.get_running_loop().create_task(components.dispatcher.ask(request, None))
         self._asked.add(ask)
         ask.add_done_callback(self._asked.discard)
         try:

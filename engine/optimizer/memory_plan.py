@@ -30,7 +30,7 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.graph.operator_descriptor import HashAggregateOperator
-from engine.graph.pipelined_regions import RegionEdge, component_of
+from engine.graph.pipelined_regions import RegionEdge, pipelined_components
 from engine.graph.ship_strategy import ShipStrategy
 from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget, SlotWeights, operator_pages
 from engine.optimizer.physical_plan import PhysicalNode
@@ -40,7 +40,7 @@ def memory_users_by_region(nodes: Sequence[PhysicalNode]) -> list[list[PhysicalN
     """Return the operators that keep rows in pages, one list per region that has any."""
     edges = [RegionEdge(channel.source, node.id, channel.is_pipelined) for node in nodes for channel in node.inputs]
     regions: dict[int, list[PhysicalNode]] = {}
-    for node, component in zip(nodes, component_of(len(nodes), edges), strict=True):
+    for node, component in zip(nodes, pipelined_components(len(nodes), edges), strict=True):
         if node.uses_memory:
             regions.setdefault(component, []).append(node)
     return list(regions.values())

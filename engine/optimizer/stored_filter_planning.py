@@ -26,7 +26,7 @@ import msgspec
 
 from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode, exchange_mode
 from engine.graph.operator_descriptor import HashJoinOperator, KeyFilterOperator, OperatorDescriptor, SourceOperator
-from engine.graph.pipelined_regions import RegionEdge, component_of, cyclic_components
+from engine.graph.pipelined_regions import RegionEdge, cyclic_components, pipelined_components
 from engine.graph.runtime_filter import FILTER_ROWS, RuntimeFilter
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.exchange_planning import cut, region_edges
@@ -64,7 +64,7 @@ def with_stored_filters(nodes: Sequence[PhysicalNode], mode: ExecutionMode) -> t
             cut(tried, (wanted.join, wanted.build), "its keys filter the other input's source")
         wait = RegionEdge(channel.source, wanted.source, is_pipelined=False)
         edges = [*region_edges(tried), *waits, wait]
-        if not cyclic_components(component_of(len(nodes), edges), edges):
+        if not cyclic_components(pipelined_components(len(nodes), edges), edges):
             planned = tried
             taken.append(wanted)
             waits.append(wait)

@@ -15,6 +15,8 @@ import asyncio
 from types import EllipsisType
 from typing import Any
 
+import msgspec
+
 from engine.rpc.codec import MessageCodec
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
@@ -66,23 +68,17 @@ class LocalRpcService:
         return self._codec.decode(self._codec.encode(reply))
 
 
-class LocalGateway:
+class LocalGateway(msgspec.Struct, frozen=True, eq=False):
     """An endpoint of this process, under one epoch."""
 
-    def __init__(self, service: LocalRpcService, address: str, epoch: int) -> None:
-        self._service = service
-        self._address = address
-        self._epoch = epoch
-
-    @property
-    def address(self) -> str:
-        """The address of the component."""
-        return self._address
+    service: LocalRpcService
+    address: str
+    epoch: int
 
     async def ask(self, request: Request[R], timeout_s: float | EllipsisType | None = ...) -> R:
         """Send a request and return the reply (``Gateway.ask``); without ``timeout_s`` the service has one."""
         if isinstance(timeout_s, EllipsisType):
-            timeout_s = self._service.ask_timeout_s
+            timeout_s = self.service.ask_timeout_s
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[R] = loop.create_future()
         answering = loop.create_task(self._answer(request, reply))
@@ -99,12 +95,12 @@ class LocalGateway:
         """End the waiting for a reply, if there is none yet."""
         if not reply.done():
             what = type(request).__name__
-            reply.set_exception(RpcTimeoutError(f"{self._address} did not answer {what} within {timeout_s} s"))
+            reply.set_exception(RpcTimeoutError(f"{self.address} did not answer {what} within {timeout_s} s"))
 
     async def _answer(self, request: Request[Any], reply: asyncio.Future[Any]) -> None:
         """Have a request answered; a caller that gave up, and cancelled its reply, does not look at the outcome."""
         try:
-            answer = await self._service.deliver(self._address, self._epoch, request)
+            answer = await self.service.deliver(self.address, self.epoch, request)
         except Exception as error:
             if not reply.done():
                 reply.set_exception(error)

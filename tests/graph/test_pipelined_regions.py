@@ -13,8 +13,8 @@ from engine.graph.pipelined_regions import (
     RegionEdge,
     _run_order,
     acyclic_cuts,
-    component_of,
     cyclic_components,
+    pipelined_components,
     pipelined_regions,
 )
 from engine.graph.ship_strategy import ResultPartitionType
@@ -32,12 +32,12 @@ def edges(text: str) -> list[RegionEdge]:
 
 
 def test_pipelined_edges_join_regions_and_blocking_ones_part_them():
-    assert component_of(5, edges("0=1 1-2 2=3")) == [0, 0, 2, 2, 4]
+    assert pipelined_components(5, edges("0=1 1-2 2=3")) == [0, 0, 2, 2, 4]
 
 
 def test_an_edge_beside_a_blocking_path_is_cut():
     # the region {0, 2} would wait for 1, and 1 for 0, which is in that region
-    assert cyclic_components(component_of(3, edges("0=2 0-1 1-2")), edges("0=2 0-1 1-2")) == {0, 1}
+    assert cyclic_components(pipelined_components(3, edges("0=2 0-1 1-2")), edges("0=2 0-1 1-2")) == {0, 1}
     assert acyclic_cuts(3, edges("0=2 0-1 1-2")) == {0}
 
 
@@ -50,7 +50,7 @@ def test_two_regions_that_wait_for_each_other_are_parted():
     cyclic = edges("0=3 1=2 0-2 1-3")
     cuts = acyclic_cuts(4, cyclic)
     assert cuts
-    assert not cyclic_components(component_of(4, cut(cyclic, cuts)), cut(cyclic, cuts))
+    assert not cyclic_components(pipelined_components(4, cut(cyclic, cuts)), cut(cyclic, cuts))
 
 
 def test_a_dag_of_regions_is_left_alone():
@@ -71,9 +71,9 @@ def test_after_the_cuts_no_region_waits_for_itself(drawn):
     drawn_edges = [RegionEdge(*each) for each in drawn]
     cuts = acyclic_cuts(8, drawn_edges)
     after = cut(drawn_edges, cuts)
-    assert not cyclic_components(component_of(8, after), after)
+    assert not cyclic_components(pipelined_components(8, after), after)
     assert all(drawn_edges[position].is_pipelined for position in cuts)
-    if not cyclic_components(component_of(8, drawn_edges), drawn_edges):
+    if not cyclic_components(pipelined_components(8, drawn_edges), drawn_edges):
         assert not cuts
 
 

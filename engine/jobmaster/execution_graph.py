@@ -83,7 +83,7 @@ class ExecutionGraph:
 
     def count_subtasks(self) -> None:
         """Take note of how many subtasks there are, after they were made or replaced."""
-        self._subtask_count = sum(len(vertex.subtasks) for vertex in self.vertices)
+        self._subtask_count = sum([len(vertex.subtasks) for vertex in self.vertices])
         self.version += 1
 
     def vertex_of(self, attempt: ExecutionAttemptId) -> ExecutionVertex | None:

@@ -62,8 +62,10 @@ class JobReport:
             for vertex in self._facts.graph:
                 times = vertex.current.timestamps_ms
                 # A very fast one is FINISHED before it was known to be RUNNING.
-                begun.append(times.get("RUNNING", times.get("FINISHED", -1)))
-            self._begun_ms = min((time_ms for time_ms in begun if time_ms >= 0), default=-1)
+                time_ms = times.get("RUNNING", times.get("FINISHED", -1))
+                if time_ms >= 0:
+                    begun.append(time_ms)
+            self._begun_ms = min(begun, default=-1)
         return self._begun_ms
 
     def stop_counting(self) -> None:
@@ -87,9 +89,10 @@ class JobReport:
 
     def outcome(self, status: JobStatus, failure: FailureInfo | None) -> JobOutcome:
         """Return the outcome of the job for clients."""
+        job = self._job
         return JobOutcome(
-            self._job.job_id,
-            self._job.name,
+            job.job_id,
+            job.name,
             str(status),
             self._runtime_ms,
             self._results(),
@@ -140,9 +143,10 @@ class JobReport:
         """Details of the job: vertices, attempts, edges, times."""
         if self._end is not None and self._end.record.status == str(self._history.status):
             return self._end.details
+        job = self._job
         return JobDetails(
-            self._job.job_id,
-            self._job.name,
+            job.job_id,
+            job.name,
             str(self._history.status),
             self._facts.start_ms,
             self._end_ms,
@@ -150,9 +154,9 @@ class JobReport:
             vertex_details(self._facts.graph),
             self._facts.planner.decisions,
             self.exceptions.failures,
-            self._job.configuration,
+            job.configuration,
             stores=self._stores,
-            planned=self._job.planned,
+            planned=job.planned,
             memory=self._memory.points(self._facts.clock.wall_ms()),
         )
 

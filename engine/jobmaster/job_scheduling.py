@@ -181,13 +181,15 @@ class JobScheduling:
     def ask_for_slots(self, *, is_running: bool) -> None:
         """Return slots of no use, and request missing ones."""
         pool, scheduler = self._facts.pool, self._facts.scheduler
-        has_idle = pool.has_idle
+        has_idle, unasked = pool.has_idle, scheduler.unasked
+        if not (has_idle or unasked or self.is_short or self._timers.running or pool.awaits_slots):
+            return
         is_kept = has_idle and is_running and self._keeps_idle()
         self._timers.watch(Timer.IDLE, IDLE_S, is_wanted=is_kept)
         if has_idle and not is_kept:
             self.release_idle()
         claimed = pool.claimed if self._slots_max else 0
-        for region in scheduler.unasked:
+        for region in unasked:
             if self._slots_max and claimed + region.slot_count > self._slots_max:
                 continue
             claimed += region.slot_count

@@ -73,7 +73,9 @@ class JobTasks:
             ended = report if state == report.state else msgspec.structs.replace(report, state=str(state))
             self._out.append(WriteDown(TaskEnded(ended, vertex.current.timestamps_ms)))
             if state is ExecutionState.FINISHED:
-                self.release(partitions_to_release(vertex))
+                unneeded = partitions_to_release(vertex)
+                if unneeded:
+                    self.release(unneeded)
         return vertex
 
     def why_failed(self, vertex: ExecutionVertex, report: TaskReport) -> FailureInfo:

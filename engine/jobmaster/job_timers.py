@@ -17,29 +17,29 @@ class JobTimers:
 
     def __init__(self, out: list[Instruction]) -> None:
         self._out = out
-        self._running: set[Timer] = set()
+        self.running: set[Timer] = set()
 
     def watch(self, timer: Timer, seconds: float, *, is_wanted: bool) -> None:
         """Begin to count when that is wanted, stop when it is not. One that has fired counts anew after a stop."""
-        if is_wanted == (timer in self._running):
+        if is_wanted == (timer in self.running):
             return
         if is_wanted:
-            self._running.add(timer)
+            self.running.add(timer)
             self._out.append(SetTimer(timer, seconds))
         else:
             self.stop(timer)
 
     def is_running(self, timer: Timer) -> bool:
         """Whether it was set and has not been stopped."""
-        return timer in self._running
+        return timer in self.running
 
     def stop(self, timer: Timer) -> None:
         """Count no more."""
-        if timer in self._running:
-            self._running.remove(timer)
+        if timer in self.running:
+            self.running.remove(timer)
             self._out.append(StopTimer(timer))
 
     def stop_all(self) -> None:
         """Count nothing any more."""
-        for timer in sorted(self._running):
+        for timer in sorted(self.running):
             self.stop(timer)

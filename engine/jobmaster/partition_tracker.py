@@ -33,4 +33,4 @@ def partitions_to_release(finished: ExecutionVertex) -> dict[str, tuple[ResultPa
                 by_address[slot.address].append(partition.id)
                 if all(each.is_released for each in partition.producer.partitions):
                     partition.producer.current.subpartition_bytes = ()
-    return {address: tuple(ids) for address, ids in by_address.items()}
+    return {address: tuple(ids) for address, ids in by_address.items()} if by_address else {}

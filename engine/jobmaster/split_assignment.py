@@ -18,4 +18,4 @@ from engine.graph.source_spec import SourceSplit
 def assign_splits(splits: Sequence[SourceSplit], parallelism: int) -> tuple[tuple[SourceSplit, ...], ...]:
     """Return one run of splits for each of ``parallelism`` subtasks (>= 1); some are empty when splits are few."""
     sizes = [split.size_bytes or 1 for split in splits]
-    return tuple(tuple(splits[begin:end]) for begin, end in contiguous_runs(sizes, parallelism))
+    return tuple([tuple(splits[begin:end]) for begin, end in contiguous_runs(sizes, parallelism)])

@@ -85,6 +85,6 @@ def _folders(root: Path, own_groups: Path) -> Iterator[Path]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_bytes().decode()
     except OSError:
         return ""

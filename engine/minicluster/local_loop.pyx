@@ -191,7 +191,19 @@ class LocalLoop(asyncio.SelectorEventLoop):
             events = self._selector.select(timeout_s)
         finally:
             self._is_waiting = False
-        self._process_events(events)
+        if len(events) == 1 and events[0][0].fileobj is self._ssock:  # a wake-up by another thread
+            self._clear_wake_up()
+        elif events:
+            self._process_events(events)
+
+    def _clear_wake_up(self):
+        """Take what was written to wake the loop; what is no zero is the number of a signal."""
+        try:
+            data = self._ssock.recv(4096)
+        except (BlockingIOError, InterruptedError):
+            return
+        if data.strip(b"\0"):
+            self._process_self_data(data)
 
     def _forget_stopped(self):
         """Drop timers that were cancelled: the first ones, and all of them when most of many were."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from engine.connectors.path_source import path_table
 from engine.graph.source_spec import PathSource, SourceSpec, SourceSplit
-from engine.records.bounded_batches import SmallBatches
+from engine.records.bounded_batches import put_together
 
 #: function that returns a ``source_reader.SourceReader``
 OpenSource = Callable[[SourceSpec, Sequence[SourceSplit]], Any]
@@ -48,11 +48,8 @@ class PathReader:
         return {**getattr(self._reader, "notes", {}), **self._notes}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all splits; those of many small files together."""
-        small = SmallBatches(rows_min=1)
-        for batch in self._rows():
-            yield from small.add(batch)
-        yield from small.rest()
+        """Return an iterator of the rows of all splits; those of many small files together."""
+        return put_together(self._rows())
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         if self._names_paths and not self._spec.absent:

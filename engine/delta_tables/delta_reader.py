@@ -32,7 +32,7 @@ from engine.parquet.scan_request import ScanRequest
 from engine.parquet.table_scan import FileRead, GroupRows, TableReader
 from engine.records.adaptive_key_filter import mask_of
 from engine.records.arrow_functions import pc
-from engine.records.bounded_batches import SmallBatches
+from engine.records.bounded_batches import put_together
 from engine.records.kept_rows import kept_rows
 from engine.records.plain_scalars import scalar_of
 from engine.records.row_mask import Mask
@@ -83,16 +83,15 @@ class DeltaReader(TableReader):
         self._tests = tests
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all pieces; DataError when a file cannot be read."""
-        small = SmallBatches(rows_min=1)
+        """Return an iterator of the rows of all pieces; DataError when a file cannot be read."""
+        return put_together(self._left_rows())
+
+    def _left_rows(self) -> Iterator[pa.RecordBatch]:
         left: tuple[str, pa.BooleanArray | None] = "", None
         for rows in self._begin(self._file_read, self._told):
             if rows.facts.has_places and left[0] != rows.path:
                 left = rows.path, self._left(rows.path)
-            for batch in self._placed_rows(rows, left[1]) if rows.facts.has_places else self._wanted_rows(rows):
-                yield from small.add(batch)
-                del batch  # a wide one is not kept while the next is read
-        yield from small.rest()
+            yield from self._placed_rows(rows, left[1]) if rows.facts.has_places else self._wanted_rows(rows)
 
     @contextmanager
     def _told(self, path: str) -> Iterator[None]:

@@ -29,7 +29,7 @@ from engine.iceberg_tables.iceberg_source import POSITION_ID
 from engine.iceberg_tables.row_deletes import deleted_positions, kept_rows
 from engine.parquet.footers import arrow_schema
 from engine.parquet.table_scan import FileRead, GroupRows, TableReader
-from engine.records.bounded_batches import SmallBatches
+from engine.records.bounded_batches import put_together
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
@@ -65,17 +65,17 @@ class IcebergReader(TableReader):
         self._mapping = str(spec.options["mapping"])
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all splits."""
-        small = SmallBatches(rows_min=1)
+        """Return an iterator of the rows of all splits."""
+        return put_together(self._left_rows())
+
+    def _left_rows(self) -> Iterator[pa.RecordBatch]:
         path, positions = "", None
         for rows in self._begin(self._file_read):
             if rows.path != path:
                 path, known = rows.path, self._files.get(rows.path, {})
                 deletes = known.get("deletes", ())
                 positions = deleted_positions(known["uri"], deletes) if deletes else None
-            for batch in self._rows(rows, positions):
-                yield from small.add(batch)
-        yield from small.rest()
+            yield from self._rows(rows, positions)
 
     def _file_read(self, path: str, footer: pq.FileMetaData) -> FileRead:
         """Return the request for a file. Thread: any."""

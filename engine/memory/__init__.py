@@ -11,7 +11,7 @@ gives no page it spills. The memory of records comes from the operating system i
     manager.pyx         MemoryManager: owners, reservation, leak report
     page_size.py        how large a page is for a budget
     page_budget.py      pages of a process, of a slot, and of each operator in it
-    budget.py           what a process may hold of each kind; a Reservation is a part of it; the one place to wait
+    budget.pyx          what a process may hold of each kind; a Reservation is a part of it; the one place to wait
     blocks.pyx          blocks of the columns of batches, reused; taken and given without the GIL
     heap.py             settings of the heap: collector, holes, allocators, in this process
     kept_results.py     results of questions that come again, by their keys

@@ -41,13 +41,12 @@ from engine.operators.chained_source import ChainedSource
 from engine.operators.filter_exchange import batches_of, told_filters
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.kept_keys import KeptKeys
-from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.runtime_filters import KEY_BYTES_MAX, KEYS_MAX, RuntimeFilters, beside, make_filters
 from engine.operators.spill_accounts import FurtherSpill
 from engine.operators.task_inputs import TaskInput, is_remote
 from engine.records.arrow_batch import batch_bytes
-from engine.records.bounded_batches import SmallBatches
+from engine.records.bounded_batches import SmallBatches, put_together
 from engine.records.opened_batch import opened
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class HashJoinDriver:
         if member is not None and member.marks:
             self._finish_marked(member)
         elif not self._output.is_satisfied:
-            self._emit(larger(join.finish_probe()))
+            self._emit(put_together(join.finish_probe()))
 
     def _finish_marked(self, member: Member) -> None:
         """Emit what is known when all subtasks have probed, if this is the last one."""
@@ -161,7 +160,7 @@ class HashJoinDriver:
             return
         if member.further is not None:
             self._context.take_over(member.further, self._descriptor)
-        self._emit(larger(finish_borrowed(owner)))
+        self._emit(put_together(finish_borrowed(owner)))
 
     def _filter_probe(self, filters: RuntimeFilters | None) -> None:
         """Have the rows of the probe side filtered where they are read: by this task itself, or by others."""

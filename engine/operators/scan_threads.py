@@ -30,7 +30,7 @@ from engine.closing import close_all
 from engine.formats.source_reader import RunsReader, SharingReader, SourceReader
 from engine.insight.processor_time import ProcessorTime
 from engine.operators.work_ahead import is_large
-from engine.records.bounded_batches import SmallBatches
+from engine.records.bounded_batches import SmallBatches, put_together
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,15 +177,8 @@ class ScanThreads:
         self.run = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all splits, in their order."""
-        if self._keeps_runs:
-            yield from self._batches()
-            return
-        small = SmallBatches(rows_min=1)
-        for batch in self._batches():
-            yield from small.add(batch)
-            del batch  # a wide one is not kept while the next is read
-        yield from small.rest()
+        """Return an iterator of the rows of all splits, in their order."""
+        return self._batches() if self._keeps_runs else put_together(self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         own = _Reading(self._turns, self._readers[0])

@@ -4,7 +4,7 @@
     scan.look_ahead(first)        keys of the best row groups, for the threshold of a top-n
     scan.add(split)               row groups that are read next
     scan.may_have(group)          False: the footer, the indexes or the keys say that no row of it is wanted
-    scan.run_end(group, end)      end of the row groups that are best read together; ``group``: it has no wanted row
+    scan.runs_of(split)           its row groups that may have wanted rows, in runs: (first, end)
     scan.rows(group, end)         batches of the source's types
     scan.fetch_ahead(group)       of a store: what ``rows`` will read; scan.drop_ahead(group) gives it back
     scan.close()
@@ -23,16 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from engine.graph.source_spec import SourceSplit
 from engine.parquet.column_streams import ColumnStream, ConvertedColumns
-from engine.parquet.footers import GroupPages, GroupPlan, arrow_schema
-from engine.parquet.group_look import GroupLook
-from engine.parquet.group_runs import KEPT_ROWS_MAX, GroupRuns
+from engine.parquet.footers import GroupPages, arrow_schema
+from engine.parquet.group_look import PARQUET_BATCH_ROWS_MAX, GroupLook, GroupLooks
 from engine.parquet.open_file import OpenFile
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
@@ -42,17 +40,13 @@ from engine.parquet.source import plain_file_schema
 from engine.parquet.source_types import arranged, comes_as, converted
 from engine.parquet.top_groups import SeenKeys
 from engine.records.arrow_functions import pc
-from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
-from engine.records.bounded_batches import bounded_batches
+from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.side_by_side import SideBySide
 from engine.records.wide_rows import one_by_one
 
-#: rows of a batch, when they are narrow
-PARQUET_BATCH_ROWS_MAX: Final = 131072
 _NARROW_COLUMNS: Final = 16
 #: row groups of which no page was left out before those that follow are not looked at
 _INDEX_LOOKS: Final = 2
-_HELD_BYTES: Final = attrgetter("held_bytes_max")
 
 
 class _Ahead(NamedTuple):
@@ -90,10 +84,8 @@ class FileScan:
         self._groups: PossibleGroups | None = None
         #: Columns that were opened, and whether they come as wanted, with rows of one width.
         self._even: dict[tuple[str, ...], bool] = {}
-        #: The look at row groups that are one batch, and plans of these; None: not made yet.
-        self._look: GroupLook | None = None
-        self._plans: dict[int, GroupPlan | None] | None = None
-        self._runs = GroupRuns()
+        #: The looks at row groups that are one batch; None: not made yet.
+        self._looks: GroupLooks | None = None
         #: Row groups that were fetched ahead.
         self._ahead: dict[int, _Ahead] = {}
         #: The row groups of a split, and knowledge of the reader about the file.
@@ -162,86 +154,45 @@ class FileScan:
         """Return whether there may be a wanted row in a row group, as far as is known by now."""
         return self._groups is None or self._groups.may_have(group)
 
-    def run_end(self, group: int, end: int) -> int:
-        """Return the end of the row groups to be read with one, before ``end``; itself: it has no wanted row."""
-        may_run = self._may_look and self._request.first is None
-        end = min(end, group + (self._runs.groups_max if may_run else 1))
-        return end if self._groups is None else self._groups.run_end(group, end)
+    def runs_of(self, split: SourceSplit) -> Iterable[tuple[int, int]]:
+        """Return the row groups of a split that may have wanted rows, in runs: the first of each, and its end."""
+        return ((split.start, split.end),) if self._groups is None else self._groups.runs_of(split)
 
     def rows(self, group: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of row groups that are wanted, of one or of those up to ``end``, in bounded batches."""
+        """Return the rows of row groups that are wanted, of one or of those up to ``end``, in bounded batches."""
         end = group + 1 if end is None else end
-        plans: list[GroupPlan] = []
+        if self._may_look and not self._looks_at_indexes:
+            return (self._looks or self._new_looks()).rows(self, group, end)
+        return self._rows_one_by_one(group, end)
+
+    def _rows_one_by_one(self, group: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of row groups that are fetched, are not decoded here, or of which pages may be left out."""
         while group < end:
             ahead = self._ahead.pop(group, None)
             possible = self._possible_rows(group) if ahead is None else ahead.rows
-            if possible is not None or not self._may_look:
-                plans = []
-            elif not plans or not self._memory.fits_still:
-                plans = self._looked_at_together(group, end)
-            if plans:
-                batch = self._look_at(group, plans)
-                group += self._runs.groups_read
-                del plans[: self._runs.groups_read]
-                if batch is not None:
-                    yield from self._bounded(batch, KEPT_ROWS_MAX)
-                del batch
-                continue
             group += 1
-            for batch in self._arranged_batches(group - 1, possible, ahead):
-                yield from self._bounded(batch)
-                del batch  # a wide one is not kept while the next is read
+            if self._may_look and possible is None:
+                yield from (self._looks or self._new_looks()).rows(self, group - 1, group)
+            else:
+                for batch in self.streamed(group - 1, possible, ahead):
+                    yield from self._memory.bounded(batch, PARQUET_BATCH_ROWS_MAX)
+                    del batch  # a wide one is not kept while the next is read
+            if self._may_look and not self._looks_at_indexes:
+                yield from self.rows(group, end)
+                return
 
-    def _looked_at_together(self, group: int, end: int) -> list[GroupPlan]:
-        """Return the plans of row groups, from one on, that a look may read, and hold memory; []: not even that one."""
-        groups = range(group, group + 1 if self._looks_at_indexes else end)
-        plans = self._memory.batches(self._plans_of(groups), PARQUET_BATCH_ROWS_MAX)
-        while plans and not self._memory.hold_whole(max([plan.pages for plan in plans], key=_HELD_BYTES)):
-            self._runs.refuse()
-            del plans[len(plans) // 2 :]
-        return plans
-
-    def _bounded(self, batch: pa.RecordBatch, rows_max: int = PARQUET_BATCH_ROWS_MAX) -> Iterable[pa.RecordBatch]:
-        """Return a batch in pieces of bounded size."""
-        row_bytes = self._memory.note_rows(batch)
-        size_bytes = round(row_bytes * batch.num_rows)
-        if 0 < size_bytes <= BATCH_BYTES_MAX:
-            return (batch,)
-        bytes_max = max(BATCH_BYTES_MAX, self._memory.batch_bytes_max(row_bytes))
-        return bounded_batches(batch, rows_max, size_bytes, bytes_max)
-
-    def _plans_of(self, groups: Iterable[int]) -> list[GroupPlan | None]:
-        """Return the plans for a look at row groups; None: some column is not decoded here."""
-        plans = self._plans
-        if plans is None:
-            plans = self._plans = self._file.plans(*self._looked_at)
-        for group in groups:
-            if group not in plans:
-                plans[group] = self._file.plan(group, *self._looked_at)
-        return [plans[group] for group in groups]
-
-    def _look_at(self, group: int, plans: list[GroupPlan]) -> pa.RecordBatch | None:
-        """Return the wanted rows of row groups at once, of the first of them at least; None: there are none."""
-        look, memory = self._look, self._memory
-        if look is None:
-            look = self._look = self._new_look()
-        rows_max = memory.rows_together(plans[0].pages)
-        batch = look.read_run(self._file.source(group), plans, self._runs, rows_max, memory.row_bytes)
-        if self._filter is not None:
-            looked_at, others = self._looked_at
-            memory.note_width(looked_at, look.width)
-            memory.note_width(others, look.width_of_others)
-        return batch if batch is None or self._comes_as_wanted else self._arranged(batch)
-
-    def _new_look(self) -> GroupLook:
-        """Return a look at row groups, with readers that the file keeps until it lets them go."""
-        looked_at, others = self._looked_at
-        reader = self._file.reader(tuple(looked_at), len(looked_at))
-        beside = self._file.reader(tuple(others), len(others)) if others else None
-        wanted = self._request.spec.columns
-        sides = SideBySide(wanted)
-        mask, is_opened = None if self._filter is None else self._filter.mask, self._request.is_opened
-        return GroupLook(reader, beside, mask, sides, list(wanted), is_opened)
+    def _new_looks(self) -> GroupLooks:
+        """Return the looks at row groups of the file, which are kept; without a way back to this."""
+        file, (looked_at, others) = self._file, self._looked_at
+        looks = self._looks = GroupLooks(
+            self._memory,
+            file.source(0),
+            file.plans(looked_at, others),
+            partial(file.plan, looked_at=looked_at, others=others),
+            partial(_new_look, file, self._request, self._filter, looked_at, others),
+            [] if self._filter is None else [names[0] for names in (looked_at, others) if names],
+        )
+        return looks
 
     @cached_property
     def _looked_at(self) -> tuple[list[str], list[str]]:
@@ -251,7 +202,7 @@ class FileScan:
         return self._filter.columns, [name for name in self._request.spec.columns if name not in self._filter.columns]
 
     @cached_property
-    def _comes_as_wanted(self) -> bool:
+    def comes_as_wanted(self) -> bool:
         """Whether columns that are decoded here come out as they are."""
         types = self._file.types
         found = pa.schema([pa.field(field.name, types[field.name]) for field in self.output_schema])
@@ -260,8 +211,10 @@ class FileScan:
             comes_as(types[field.name], field, self._request.compact) for field in self.output_schema
         )
 
-    def _arranged_batches(self, group: int, possible: Ranges | None, ahead: _Ahead | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group that are wanted, as wanted."""
+    def streamed(
+        self, group: int, possible: Ranges | None = None, ahead: _Ahead | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group that are wanted, as wanted; ``possible``: those that pages leave."""
         columns = self._request.columns
         if ahead is None:
             self._file.choose(group, columns, possible)
@@ -276,7 +229,7 @@ class FileScan:
         row_bytes = max(self._memory.row_bytes, known.row_bytes)
         batches = self._batches(group, self._rows_at_once(row_bytes, columns), known, possible)
         for each in one_by_one(batches, row_bytes):
-            yield self._arranged(each)
+            yield self.arranged(each)
             del each
 
     def fetch_ahead(self, group: int) -> None:
@@ -316,11 +269,11 @@ class FileScan:
             yield from self._batches_of(group, columns, rows)
         else:
             open_columns = partial(self._open_columns, group)
-            looks = self._looks(group, self._filter.columns, rows)
+            looks = self._batches_at_once(group, self._filter.columns, rows)
             wanted = self._request.spec.columns
             yield from self._filter.batches(open_columns, wanted, rows, known.row_count, possible, looks=looks)
 
-    def _looks(self, group: int, columns: list[str], rows: int) -> int:
+    def _batches_at_once(self, group: int, columns: list[str], rows: int) -> int:
         """Return the number of batches of ``rows`` rows that a filter reads at once, by the widths seen before."""
         seen = self._memory.decoded_width(columns)
         if not seen:
@@ -367,7 +320,8 @@ class FileScan:
         self._let_go()
 
     def _let_go(self) -> None:
-        self._look = None
+        if self._looks is not None:
+            self._looks.let_go()
         self._file.let_go()
 
     def _open_columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
@@ -409,7 +363,7 @@ class FileScan:
         ]
         return pa.RecordBatch.from_arrays(arrays, names=found.names)
 
-    def _arranged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def arranged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns in the order asked for, of the source's types, without the file's metadata."""
         if not self._request.spec.columns:
             return batch.select([])
@@ -426,13 +380,24 @@ class FileScan:
         """Close the file, and hold nothing for it."""
         for group in list(self._ahead):
             self.drop_ahead(group)
-        self._look = None
+        self._looks = None
         self._memory.let_go()
         self._file.close()
 
 
 def _groups_of(split: SourceSplit) -> Sequence[int]:
     return range(split.start, split.end)
+
+
+def _new_look(
+    file: OpenFile, request: ScanRequest, tests: RowFilter | None, looked_at: list[str], others: list[str]
+) -> GroupLook:
+    """Return a look at row groups, with readers that the file keeps until it lets them go."""
+    reader = file.reader(tuple(looked_at), len(looked_at))
+    beside = file.reader(tuple(others), len(others)) if others else None
+    wanted = request.spec.columns
+    mask = None if tests is None else tests.mask
+    return GroupLook(reader, beside, mask, SideBySide(wanted), list(wanted), request.is_opened)
 
 
 def _schema_of(file: OpenFile, request: ScanRequest) -> pa.Schema:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NoReturn
 
@@ -36,7 +36,7 @@ from engine.parquet.scan_request import ScanRequest
 from engine.parquet.small_files import SMALL_BYTES_MAX, SmallFile, has_many_files, small_file
 from engine.parquet.source_types import arranged
 from engine.parquet.top_groups import SeenKeys
-from engine.records.bounded_batches import BYTES_MIN, SmallBatches
+from engine.records.bounded_batches import BYTES_MIN, put_together
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
@@ -99,12 +99,12 @@ class ParquetReader:
         self._request.first = SeenKeys(top)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all splits; DataError when a file cannot be read."""
-        if self._request.first is not None:
-            yield from self._look_ahead(self._request.first)
-        # A filter leaves a few rows of each batch. The first ones leave at once: the operator may want few.
-        rows = self._rows()
-        yield from filtered_batches(rows, self._memory) if self._request.is_filtering and not self.is_in_runs else rows
+        """Return an iterator of the rows of all splits; DataError when a file cannot be read."""
+        rows, first = self._rows(), self._request.first
+        if self._request.is_filtering and not self.is_in_runs:
+            # A filter leaves a few rows of each batch. The first ones leave at once: the operator may want few.
+            rows = filtered_batches(rows, self._memory)
+        return rows if first is None else chain(self._look_ahead(first), rows)
 
     def _look_ahead(self, first: SeenKeys) -> Iterator[pa.RecordBatch]:
         """Find the threshold by keys of row groups; yields batches of no rows, since the task may want to stop."""
@@ -118,8 +118,8 @@ class ParquetReader:
         first.test.is_dropping = True
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        splits_taken = self._taken_splits
-        if self._statuses and self._request.first is None:
+        splits_taken, first = self._taken_splits, self._request.first
+        if self._statuses and first is None:
             splits_taken = self._scans.ahead_of(splits_taken, self._prepare)
         is_by_file = self._has_many_files and not self.is_in_runs
         is_apart = self.is_in_runs and self._request.is_filtering
@@ -130,13 +130,23 @@ class ParquetReader:
             if small is not None:
                 yield from small
                 continue
+            scan: FileScan | None = None
             for split in listed:
-                self.run += 1
-                rows = self._read_split(split)
+                self.run, done = self.run + 1, split.start
                 try:
-                    yield from filtered_batches(rows, self._memory) if is_apart else rows
+                    scan = scan or self._scans.of(path, self._new_scan)
+                    for group, end in scan.runs_of(split):
+                        self.pruned_groups += group - done
+                        done = end
+                        if first is not None:
+                            first.test.is_learning = (path, group) not in first
+                        rows = scan.rows(group, end)
+                        yield from filtered_batches(rows, self._memory) if is_apart else rows
                 except (pa.ArrowInvalid, OSError) as error:
-                    raise_named(error, f"file {split.path}, row groups {split.start} to {split.end}")
+                    raise_named(error, f"file {path}, row groups {split.start} to {split.end}")
+                self.pruned_groups += split.end - done
+                self._memory.end_split()
+                self.bytes_read += split.size_bytes
         self._memory.let_go()
 
     def _read_small(self, path: str, splits: Sequence[SourceSplit]) -> list[pa.RecordBatch] | None:
@@ -179,24 +189,6 @@ class ParquetReader:
                 return
         self._scans.fetch(self._scans.planned(split.path, self._new_scan), [split])
 
-    def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        scan = self._scans.of(split.path, self._new_scan)
-        scan.add(split)
-        group = split.start
-        while group < split.end:
-            end = scan.run_end(group, split.end)
-            if end == group:
-                self.pruned_groups += 1
-                group += 1
-                continue
-            first = self._request.first
-            if first is not None:
-                first.test.is_learning = (split.path, group) not in first
-            yield from scan.rows(group, end)
-            group = end
-        self._memory.end_split()
-        self.bytes_read += split.size_bytes
-
     def _new_scan(self, path: str) -> FileScan:
         file = OpenFile(path, self._request.columns, self._statuses.get(path))
         try:
@@ -212,16 +204,8 @@ class ParquetReader:
 
 
 def filtered_batches(batches: Iterator[pa.RecordBatch], memory: ScanMemory) -> Iterator[pa.RecordBatch]:
-    """Yield batches of which a filter left few rows, several together; the first ones at once."""
-    small = _small_batches(memory)
-    for batch in batches:
-        yield from small.add(batch)
-        del batch
-    yield from small.rest()
-
-
-def _small_batches(memory: ScanMemory) -> SmallBatches:
-    return SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, memory.part_bytes // 8)))
+    """Return an iterator of batches of which a filter left few rows, several together; the first ones at once."""
+    return put_together(batches, min(BYTES_MIN, max(BATCH_BYTES_MIN, memory.part_bytes // 8)))
 
 
 def raise_named(error: pa.ArrowInvalid | OSError, place: str) -> NoReturn:

@@ -15,7 +15,7 @@ Held by: tests/parquet/test_top_groups.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -131,14 +131,17 @@ class PossibleGroups:
             return True
         return self._top.may_have(group) and self._request.first.may_have((self._file.path, group))
 
-    def run_end(self, group: int, end: int) -> int:
-        """Return the end of the row groups from one on, before ``end``, that may all have rows; itself: it has none."""
+    def runs_of(self, split: SourceSplit) -> Iterable[tuple[int, int]]:
+        """Return the row groups of a split that may have rows, in runs, as far as is known when one is asked for."""
+        self.add(split)
+        groups = range(split.start, split.end)
         if self._top is not None:
-            return group + self.may_have(group)
-        possible = self._possible
-        while group < end and group in possible:
-            group += 1
-        return group
+            return ((group, group + 1) for group in groups if self.may_have(group))
+        if self._possible.issuperset(groups):
+            return ((split.start, split.end),)
+        found = self._possible.intersection(groups)
+        begins = sorted(group for group in found if group - 1 not in found)
+        return zip(begins, sorted(group + 1 for group in found if group + 1 not in found), strict=True)
 
     def to_look_at(self, looked_at: Sequence[str]) -> Iterator[int]:
         """Yield the row groups whose keys are looked at before any row is read, as long as they may have one."""

@@ -87,7 +87,7 @@ def test_one_join_without_filters_leaves_none(world):
 
 def test_filters_for_which_there_is_no_memory_are_none(world, monkeypatch):
     _told(world, ATTEMPTS[0]).complete(batches_of(RuntimeFilters({(3, 0): NUMBERS})))
-    monkeypatch.setattr(runtime_filters.process_budget, "limit", lambda _kind: 1000)
+    runtime_filters.process_budget.set_limit(Kind.ARROW, 1000)
     monkeypatch.setattr(RuntimeFilters, "reserve", lambda _self: False)
     assert read_filters(_context(world), _places(world, 1)) is None
 

@@ -77,9 +77,9 @@ def test_rows_are_those_of_the_file_and_only_the_first_row_group_of_texts_is_not
     path, monkeypatch, name, columns
 ):
     streamed = []
-    arranged = FileScan._arranged_batches
+    stream = FileScan.streamed
     monkeypatch.setattr(
-        FileScan, "_arranged_batches", lambda scan, group, *rest: streamed.append(group) or arranged(scan, group, *rest)
+        FileScan, "streamed", lambda scan, group, *rest: streamed.append(group) or stream(scan, group, *rest)
     )
     predicate, by_arrow = FILTERS[name]
     wanted = TABLE if by_arrow is None else TABLE.filter(by_arrow)

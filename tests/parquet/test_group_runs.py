@@ -163,14 +163,16 @@ def test_several_row_groups_are_one_batch(path):
 def looks(monkeypatch):
     """The row groups of each look."""
     seen = []
-    look_at = FileScan._look_at
+    rows = FileScan.rows
 
-    def noted(scan, group, plans):
-        found = look_at(scan, group, plans)
-        seen.append(scan._runs.groups_read)
-        return found
+    def noted(scan, group, end=None):
+        for batch in rows(scan, group, end):
+            seen.append(scan._looks.runs.groups_read)
+            yield batch
+        if scan._looks is not None:
+            seen.append(scan._looks.runs.groups_read)
 
-    monkeypatch.setattr(FileScan, "_look_at", noted)
+    monkeypatch.setattr(FileScan, "rows", noted)
     return seen
 
 

@@ -11,8 +11,8 @@ from engine import Environment, col
 from engine.delta_tables.delta_reader import DeltaReader
 from engine.errors import DataError
 from engine.iceberg_tables.iceberg_reader import IcebergReader
-from engine.memory.budget import Kind, process_budget
-from engine.parquet import read_ahead
+from engine.memory.budget import Budget, Kind, process_budget
+from engine.parquet import read_ahead, scan_memory
 from engine.storage.file_systems import file_system_of
 from engine.storage.store_client import use_store_settings
 from tests.storage.store_proxy import Proxy
@@ -149,7 +149,14 @@ def test_a_file_that_is_missing_is_told_where_its_rows_are_read(server, proxy, r
 
 
 def test_memory_of_what_is_fetched_ahead_is_one_reservation(reader, monkeypatch):
-    found, made, reserve = reader(), [], process_budget.reserve
-    monkeypatch.setattr(process_budget, "reserve", lambda *a, **k: made.append(k) or reserve(*a, **k))
+    made = []
+
+    class Counting(Budget):
+        def reserve(self, *args):
+            made.append(args)
+            return super().reserve(*args)
+
+    monkeypatch.setattr(scan_memory, "process_budget", Counting())
+    found = reader()
     assert len(rows_of(found)) == FILES * 100
     assert len(made) == 1

@@ -28,32 +28,32 @@ a job that stands still. Only a record that is larger by itself than ARROW and W
 
 Invariants: what is held is the sum of the open reservations; a step takes the sum beyond the limit only when it is the
 only one; of what is resized by readers no more than twice LEAST_BYTES lies beyond their half.
+A reader resizes for each row group and asks for its part for each batch, so none of it is a Python frame.
+
 Thread: any. Source: the memory grants of SQL Server, the write buffer manager of RocksDB; ordered resources (Havender).
 """
 
-from __future__ import annotations
+from libc.stdint cimport int32_t, int64_t
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from enum import Enum, auto
-from typing import Final, Self
 
 from engine.config.options import PROCESS_SIZE
 from engine.config.sizes import format_size
 from engine.errors import MemoryBudgetError
 
 #: least memory of a reader's first row group, whatever the budget is
-LEAST_BYTES: Final = 8 << 20
+LEAST_BYTES = 8 << 20
 #: seconds between two checks whether a waiter has been cancelled
-_LOOK_S: Final = 0.1
-_UNLIMITED: Final = 1 << 62
+cdef double LOOK_S = 0.1
+cdef int64_t UNLIMITED = 1 << 61
 
 
 class Kind(Enum):
     """The kinds of memory."""
 
-    __hash__ = object.__hash__  # a name's hash is a function of Python's, and members are looked up for each batch
+    __hash__ = object.__hash__  # a name's hash is a function of Python's
 
     PAGES = auto()
     IO = auto()
@@ -72,56 +72,66 @@ class Role(Enum):
     WRITER = 2
 
 
-class Budget:
+# The places of kinds and roles in a budget's tables, and the parts of the roles.
+cdef dict KIND_PLACES = {kind: place for place, kind in enumerate(Kind)}
+cdef dict ROLE_PLACES = {role: place for place, role in enumerate(Role)}
+cdef list ROLE_PARTS = [role.value for role in Role]
+
+cdef enum:
+    ARROW = 2
+    WORKER = 3
+    READER = 0
+
+
+cdef class Budget:
     """The budget of a process for each kind of memory."""
 
-    def __init__(self) -> None:
+    def __init__(self):
+        cdef int32_t place
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._limits = dict.fromkeys(Kind, _UNLIMITED)  # guarded by: self._changed
-        self._held = dict.fromkeys(Kind, 0)  # guarded by: self._changed
-        self._roles = dict.fromkeys(Role, 0)  # guarded by: self._changed
-        #: limit for a batch or a row group of each member of a role; replaced as a whole
-        self.parts: dict[Role, int] = {}
+        for place in range(KIND_COUNT):
+            self._limits[place], self._held[place] = UNLIMITED, 0
+        for place in range(ROLE_COUNT):
+            self._members[place] = 0
         self._settle_parts()
-        self._steps: list[Reservation] = []  # guarded by: self._changed
-        self._waiting: deque[_Waiter] = deque()  # guarded by: self._changed
+        self._steps, self._waiting = [], deque()
 
-    def set_limit(self, kind: Kind, limit_bytes: int) -> None:
+    def set_limit(self, kind not None, int64_t limit_bytes):
         """Change the limit of a kind for all reservations to come."""
         with self._changed:
-            self._limits[kind] = limit_bytes
+            self._limits[<int32_t>KIND_PLACES[kind]] = min(limit_bytes, UNLIMITED)
             self._settle_parts()
             self._changed.notify_all()
 
-    def limit(self, kind: Kind) -> int:
+    def limit(self, kind not None):
         """Return the limit of a kind."""
-        return self._limits[kind]
+        return self._limits[<int32_t>KIND_PLACES[kind]]
 
-    def held(self, kind: Kind) -> int:
+    def held(self, kind not None):
         """Return the bytes reserved of a kind."""
-        return self._held[kind]
+        return self._held[<int32_t>KIND_PLACES[kind]]
 
-    def reserve(self, kind: Kind, size: int = 0, role: Role | None = None) -> Reservation:
+    def reserve(self, kind not None, int64_t size=0, role=None):
         """Return a reservation, to be closed; ``role``: of a reader or a writer, one of those that share a part.
 
         Raises: MemoryBudgetError: there is not as much.
         """
-        reservation = Reservation(self, kind, role)
+        cdef Reservation reservation = Reservation(self, kind, role)
         with self._changed:
-            if size and size > self._limits[kind] - self._held[kind]:
-                held, limit = format_size(self._held[kind]), format_size(self._limits[kind])
+            if size and size > self._limits[reservation._kind] - self._held[reservation._kind]:
+                held, limit = format_size(self.held(kind)), format_size(self.limit(kind))
                 raise MemoryBudgetError(
                     f"{format_size(size)} of {kind.name.lower()} memory are wanted, and {held} of {limit} are held; "
                     f"raise {PROCESS_SIZE.key}"
                 )
             self._set_size(reservation, size)
             if role is not None:
-                self._roles[role] += 1
+                self._members[reservation._role] += 1
                 self._settle_parts()
         return reservation
 
-    def step(self, kind: Kind, size: int | None, is_ended: Callable[[], bool] = lambda: False) -> Reservation:
+    def step(self, kind not None, size, is_ended=None):
         """Return a reservation for one step of work, having waited until it fits beside those of other steps.
 
         Args: size: None: half of what readers have left, once no other step is at work; is_ended: ends the waiting,
@@ -130,56 +140,64 @@ class Budget:
         waiter = self.queue(kind, size)
         with self._changed:
             try:
-                while (reservation := self._begun(waiter)) is None:
-                    if is_ended():
+                while True:
+                    reservation = self._begun(waiter)
+                    if reservation is not None:
+                        return reservation
+                    if is_ended is not None and is_ended():
                         return Reservation(self, kind)
-                    self._changed.wait(_LOOK_S)
+                    self._changed.wait(LOOK_S)
             finally:
                 if waiter in self._waiting:
                     self._waiting.remove(waiter)
                     self._changed.notify_all()
-        return reservation
 
-    def queue(self, kind: Kind, size: int | None, thread: int | None = None) -> _Waiter:
+    def queue(self, kind not None, size, thread=None):
         """Stand in line for a step; ``begun`` says when it begins. Called by ``step``."""
-        thread = threading.get_ident() if thread is None else thread
+        cdef Reservation step
+        cdef Waiter waiter = Waiter(kind, size, threading.get_ident() if thread is None else thread)
         with self._changed:
-            is_within = any(step.thread == thread for step in self._steps)
-            waiter = _Waiter(kind, size, thread, is_within)
-            if is_within:
+            for step in self._steps:
+                waiter.is_within |= step.thread == waiter.thread
+            if waiter.is_within:
                 self._waiting.appendleft(waiter)
             else:
                 self._waiting.append(waiter)
         return waiter
 
-    def begun(self, waiter: _Waiter) -> Reservation | None:
+    def begun(self, Waiter waiter not None):
         """Return the reservation of the first in line, when it fits; None: it does not, or others came first."""
         with self._changed:
             return self._begun(waiter)
 
-    def _begun(self, waiter: _Waiter) -> Reservation | None:
+    cdef Reservation _begun(self, Waiter waiter):
+        cdef Reservation step = Reservation(self, waiter.kind, None, waiter.thread)
+        cdef int64_t free = self._limits[step._kind] - self._held[step._kind]
+        cdef int64_t size
         if self._waiting[0] is not waiter:
             return None
-        free = self._limits[waiter.kind] - self._held[waiter.kind]
-        size = waiter.size
-        if size is None:
-            size = max(self._readers_free(waiter.kind) // 2, LEAST_BYTES)
+        if waiter.size is None:
+            size = max((self._limits[step._kind] // 2 - self._held[step._kind]) // 2, <int64_t>LEAST_BYTES)
             free = -1
+        else:
+            size = waiter.size
         if self._steps and size > free and not waiter.is_within:
             return None
         self._waiting.popleft()
-        step = Reservation(self, waiter.kind, thread=waiter.thread)
         self._set_size(step, size)
         self._steps.append(step)
         self._changed.notify_all()
         return step
 
     @property
-    def record_limit(self) -> int:
-        """Return the limit for one record, or for the pages that it lies in: all memory of batches and functions."""
-        return self._limits[Kind.ARROW] + self._limits[Kind.WORKER]
+    def record_limit(self):
+        """The limit for one record, or for the pages that it lies in: all memory of batches and functions."""
+        return self.record_bytes_max()
 
-    def check_record(self, size: int, what: str = "a record") -> None:
+    cdef int64_t record_bytes_max(self) noexcept:
+        return self._limits[ARROW] + self._limits[WORKER]
+
+    def check_record(self, size, what="a record"):
         """Raise MemoryBudgetError for a record that is larger than any may be; ``what`` says which."""
         limit = self.record_limit
         if size > limit:
@@ -188,102 +206,103 @@ class Budget:
                 f"batches and Python functions; raise {PROCESS_SIZE.key}"
             )
 
-    def resize(self, reservation: Reservation, size: int) -> bool:
-        """Change what a reservation holds, where there is as much; called by Reservation.resize."""
+    cdef bint _resize(self, Reservation reservation, int64_t size) except -1:
+        """Change what a reservation holds, where there is as much."""
+        cdef int64_t others, free
+        cdef int64_t limit
         if size == reservation.size:
             return True
-        with self._lock:  # of self._changed, with fewer calls: a reader resizes for each row group
-            kind = reservation.kind
+        with self._lock:    # of self._changed, with fewer calls
             if size > reservation.size:
-                others = self._held[kind] - reservation.size
-                free = self._limits[kind] - others
-                if reservation.role is Role.READER:
-                    free = max(self._limits[kind] // 2 - others, 0 if others else LEAST_BYTES)
+                limit = self._limits[reservation._kind]
+                others = self._held[reservation._kind] - reservation.size
+                free = limit - others
+                if reservation._role == READER:
+                    free = max(limit // 2 - others, <int64_t>0 if others else <int64_t>LEAST_BYTES)
                 if size > free:
                     return False
             self._set_size(reservation, size)
         return True
 
-    def _settle_parts(self) -> None:
-        part = self._limits[Kind.ARROW] // 2
-        self.parts = {role: part // role.value // max(1, count) for role, count in self._roles.items()}
+    cdef int _settle_parts(self) except -1:
+        cdef int32_t place
+        for place in range(ROLE_COUNT):
+            self._parts[place] = self._limits[ARROW] // 2 // <int64_t>ROLE_PARTS[place] // max(1, self._members[place])
+        return 0
 
-    def move(self, source: Reservation, target: Reservation, size: int) -> None:
-        """Move bytes from one reservation to another, as far as they go; called by Reservation.split."""
+    cdef int _move(self, Reservation source, Reservation target, int64_t size) except -1:
+        """Move bytes from one reservation to another, as far as they go."""
         with self._changed:
             self._set_size(source, source.size - min(size, source.size))
             self._set_size(target, size)
+        return 0
 
-    def end(self, reservation: Reservation) -> None:
-        """Release what a reservation holds; called by Reservation.close."""
+    cdef int _end(self, Reservation reservation) except -1:
+        """Release what a reservation holds."""
         with self._changed:
             self._set_size(reservation, 0)
-            if reservation.role is not None:
-                self._roles[reservation.role] -= 1
+            if reservation._role >= 0:
+                self._members[reservation._role] -= 1
                 self._settle_parts()
             if reservation in self._steps:
                 self._steps.remove(reservation)
+        return 0
 
-    def _readers_free(self, kind: Kind) -> int:
-        return self._limits[kind] // 2 - self._held[kind]
-
-    def _set_size(self, reservation: Reservation, size: int) -> None:
-        self._held[reservation.kind] += size - reservation.size
+    cdef int _set_size(self, Reservation reservation, int64_t size) except -1:
+        self._held[reservation._kind] += size - reservation.size
         reservation.size = size
         if self._waiting:
             self._changed.notify_all()
+        return 0
 
 
-class _Waiter:
+cdef class Waiter:
     """A thread that waits for a step; ``is_within``: it is in one already."""
 
-    def __init__(self, kind: Kind, size: int | None, thread: int, is_within: bool) -> None:
-        self.kind = kind
-        self.size = size
-        self.thread = thread
-        self.is_within = is_within
+    def __init__(self, kind, size, thread):
+        self.kind, self.size, self.thread = kind, size, thread
 
 
-class Reservation:
+cdef class Reservation:
     """A part of the budget; a context manager."""
 
-    def __init__(self, budget: Budget, kind: Kind, role: Role | None = None, thread: int | None = None) -> None:
-        self._budget: Budget | None = budget
-        self.kind = kind
-        self.role = role
-        #: thread of the step, which waits for nothing meanwhile
-        self.thread = thread
-        #: bytes reserved
-        self.size = 0
+    def __init__(self, Budget budget not None, kind not None, role=None, thread=None):
+        self._budget, self.kind, self.role, self.thread = budget, kind, role, thread
+        self._kind = KIND_PLACES[kind]
+        self._role = -1 if role is None else <int32_t>ROLE_PLACES[role]
 
     @property
-    def part_bytes(self) -> int:
+    def part_bytes(self):
         """The limit for a batch or a row group, as of now; 0 when it is closed."""
-        return 0 if self._budget is None or self.role is None else self._budget.parts[self.role]
+        return self.part()
 
-    def resize(self, size: int) -> bool:
+    cdef int64_t part(self) noexcept:
+        return 0 if self._budget is None or self._role < 0 else self._budget._parts[self._role]
+
+    cpdef bint resize(self, int64_t size) except -1:
         """Hold so many bytes from now on; False where there are not as many, and nothing has changed."""
-        return self._budget is not None and self._budget.resize(self, size)
+        return self._budget is not None and self._budget._resize(self, size)
 
-    def split(self, size: int) -> Reservation:
+    def split(self, int64_t size):
         """Return a reservation of so many of these bytes, which travels with what they are for, without waiting."""
         assert self._budget is not None, "the reservation is closed"
-        part = Reservation(self._budget, self.kind)
-        self._budget.move(self, part, size)
+        cdef Reservation part = Reservation(self._budget, self.kind)
+        self._budget._move(self, part, size)
         return part
 
-    def close(self) -> None:
+    def close(self):
         """Release everything; idempotent."""
-        budget, self._budget = self._budget, None
+        cdef Budget budget = self._budget
+        self._budget = None
         if budget is not None:
-            budget.end(self)
+            budget._end(self)
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.close()
 
 
 #: budget of this process
-process_budget: Final = Budget()
+process_budget = Budget()

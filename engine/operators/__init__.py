@@ -46,7 +46,7 @@
     broadcast_driver.py    in front of a function that is told whole data sets first
     group_marker.py    where groups begin in a stream of sorted batches
     attached_column.py rows that wait for the column which a function makes of them
-    arrow_peak.py      most memory of Arrow while a task ran
+    arrow_peak.pyx     most memory of Arrow while a task ran
     task_waits.py      what a task waits for at a moment
     operator_meters.py rows, bytes and time of each operator of a chain (meter.pyx)
     spill_accounts.py  what each operator of a chain spilled, and the memory that it held

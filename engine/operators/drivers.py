@@ -210,28 +210,21 @@ class SourceDriver:
         """Read as ``run`` does, one step after each batch."""
         self._await_filters()
         takes_opened = self._output.takes_opened
+        #: filters of joins, where the reader does not leave out rows itself
+        tests = [] if self._reader_filters else self._tests[0]
         for batch in self._batches():
             self._context.check_cancelled()
             self._context.arrow_peak.look()
-            left = self._left_of(batch)
+            left = _left_of(batch, tests) if tests else batch
             if self._run_reader is not None:
                 self._context.run = self._run_reader.run
             if left.num_rows:
                 self._output.process(opened(left) if takes_opened else left)
-            del left  # a wide one is not kept while the next is read
+            del batch, left  # a wide one is not kept while the next is read
             yield
             if self._output.is_satisfied:
                 self._leave_splits()
                 break
-
-    def _left_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that filters of joins leave, where the reader does not leave out the others itself."""
-        if self._reader_filters or not self._tests[0]:
-            return batch
-        from engine.records.kept_rows import kept_rows
-
-        mask = mask_of(self._tests[0], batch)
-        return batch if mask is None else kept_rows(batch, mask)
 
     def counts(self) -> SourceCounts:
         """Return the counts of what was read so far; from any thread."""
@@ -273,6 +266,14 @@ class SourceDriver:
         if self._readers:  # no circle through the task: what it leaves goes at once
             counts = self.counts()
             self._context.sources[counts.node_id] = lambda: counts
+
+
+def _left_of(batch: pa.RecordBatch, tests: Sequence[AdaptiveKeyFilter]) -> pa.RecordBatch:
+    """Return the rows that filters of joins leave."""
+    from engine.records.kept_rows import kept_rows
+
+    mask = mask_of(tests, batch)
+    return batch if mask is None else kept_rows(batch, mask)
 
 
 class InputDriver:

@@ -82,7 +82,7 @@ class _Turns:
 
     def pop(self) -> pa.RecordBatch | None:
         """Return the batch that has its turn; None: it is not there, or all is over. Raises the error of its split."""
-        while not self.is_over:
+        while self.turn < len(self.splits):
             batches = self.batches.get(self.turn)
             if batches:
                 self.waiting_batches -= 1

@@ -23,8 +23,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Hashable, Sequence
+from operator import attrgetter
+from typing import Final
 
 from engine.graph.source_spec import SourceSplit
+
+_SIZE_BYTES: Final = attrgetter("size_bytes")
+_LEFT_BYTES: Final = attrgetter("left_bytes")
 
 
 class SplitQueues:
@@ -42,52 +47,50 @@ class SplitQueues:
 
     def enter(self, key: Hashable, splits: Sequence[SourceSplit]) -> SplitQueue:
         """Return the queue of a subtask, with its assigned splits."""
-        queue = SplitQueue(self, key, splits)
+        queue = SplitQueue(self._lock, self._queues, key, splits)
         with self._lock:
             self._queues.setdefault(key, []).append(queue)
         return queue
-
-    def take(self, queue: SplitQueue) -> SourceSplit | None:
-        """Return the next split for a queue; see ``SplitQueue.take``."""
-        with self._lock:
-            if queue.left:
-                queue.left_bytes -= queue.left[0].size_bytes
-                return queue.left.popleft()
-            others = [other for other in self._queues.get(queue.key, ()) if other.left]
-            if not others or queue.has_left:
-                return None
-            fullest = max(others, key=lambda other: other.left_bytes)
-            split = fullest.left.pop()
-            fullest.left_bytes -= split.size_bytes
-            return split
-
-    def leave(self, queue: SplitQueue) -> None:
-        """Remove a queue; see ``SplitQueue.leave``."""
-        with self._lock:
-            if queue.has_left:
-                return
-            queue.has_left = True
-            queue.left.clear()
-            queues = self._queues[queue.key]
-            queues.remove(queue)
-            if not queues:
-                del self._queues[queue.key]
 
 
 class SplitQueue:
     """The splits of one subtask. The fields are guarded by the lock of all queues."""
 
-    def __init__(self, queues: SplitQueues, key: Hashable, splits: Sequence[SourceSplit]) -> None:
-        self.key = key
+    def __init__(
+        self,
+        lock: threading.Lock,
+        queues: dict[Hashable, list[SplitQueue]],
+        key: Hashable,
+        splits: Sequence[SourceSplit],
+    ) -> None:
+        self._lock, self._queues, self._key = lock, queues, key
         self.left = deque(splits)
-        self.left_bytes = sum(split.size_bytes for split in splits)
-        self.has_left = False
-        self._queues = queues
+        self.left_bytes = sum(map(_SIZE_BYTES, splits))
+        self._has_left = False
 
     def take(self) -> SourceSplit | None:
         """Return the next split to read, None when no queue has one left."""
-        return self._queues.take(self)
+        with self._lock:
+            if self.left:
+                split = self.left.popleft()
+                self.left_bytes -= split.size_bytes
+                return split
+            others = [other for other in self._queues.get(self._key, ()) if other.left]
+            if not others or self._has_left:
+                return None
+            fullest = max(others, key=_LEFT_BYTES)
+            split = fullest.left.pop()
+            fullest.left_bytes -= split.size_bytes
+            return split
 
     def leave(self) -> None:
         """Drop the remaining splits, which need not be read. Idempotent."""
-        self._queues.leave(self)
+        with self._lock:
+            if self._has_left:
+                return
+            self._has_left = True
+            self.left.clear()
+            queues = self._queues[self._key]
+            queues.remove(self)
+            if not queues:
+                del self._queues[self._key]

@@ -22,7 +22,8 @@ Held by: tests/parquet/test_row_filter.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ from engine.records.side_by_side import SideBySide
 from engine.records.wide_rows import one_by_one
 
 _NARROW_COLUMNS: Final = 16
+_COLUMN: Final = attrgetter("column")
 #: row groups of which no page was left out before those that follow are not looked at
 _INDEX_LOOKS: Final = 2
 
@@ -55,6 +57,24 @@ class _Ahead(NamedTuple):
     #: rows that pages leave for the predicate; None: all
     rows: Ranges | None
     size_bytes: int
+
+
+class _Forms(NamedTuple):
+    """What follows from a footer for rows that are wanted of the file, the same for all that want these."""
+
+    #: columns that have another type in the file than in the source
+    unlike: frozenset[str]
+    #: columns whose decimals may be decoded to 64 bits
+    narrow: frozenset[str]
+    #: the columns that are looked at first, and the others that come out
+    looked_at: list[str]
+    others: list[str]
+    output_schema: pa.Schema
+    #: whether columns that are decoded here come out as they are, and the filter takes its own so
+    comes_as_wanted: bool
+    filters_as_decoded: bool
+    #: width of rows; None: some have no width of their own
+    row_bytes: float | None
 
 
 class FileScan:
@@ -70,18 +90,30 @@ class FileScan:
         self._memory = memory
         self._file = file
         self.path = file.path
+        spec, tests = request.spec, request.all_tests
+        key = FileScan, tuple(request.columns), spec.columns, spec.types_ipc, request.compact
         #: The types of all columns that are read.
-        self._schema = schema = _schema_of(file, request)
-        plain = [field for field in schema if field.name in request.columns and field.name not in file.coded]
-        #: Columns that have another type in the file than in the source.
-        self._unlike = {field.name for field in plain if field.type != file.found.field(field.name).type}
-        #: The types of the batches that come out.
-        self.output_schema = pa.schema([schema.field(name) for name in request.spec.columns])
-        #: The types of batches that were as wanted when they were read.
-        self._as_wanted: pa.Schema | None = None
+        self._schema: pa.Schema = file.forms.get(key)
+        if self._schema is None:
+            self._schema = file.forms[key] = _schema_of(file, request)
+        #: The filter, and the row groups that may have rows for it; None: all.
         self._filter: RowFilter | None = None
-        #: The row groups that may have rows; None: all of them.
         self._groups: PossibleGroups | None = None
+        if request.is_filtering:
+            self._filter = RowFilter(spec.predicate, self._schema, file.coded, tests)
+        looked_at = None if self._filter is None else (*self._filter.columns, self._filter.narrow_columns)
+        key_of_forms = *key, looked_at, tuple(map(_COLUMN, tests))
+        forms: _Forms | None = file.forms.get(key_of_forms)
+        if forms is None:
+            forms = file.forms[key_of_forms] = _forms_of(file, request, self._schema, self._filter)
+        self._forms = forms
+        file.narrow(forms.narrow)
+        #: The types of the batches that come out.
+        self.output_schema = self._forms.output_schema
+        self.comes_as_wanted = self._forms.comes_as_wanted
+        #: The types of batches that were as wanted when they were read, and of those that were as the source has them.
+        self._as_wanted: pa.Schema | None = None
+        self._as_source: list[pa.Schema] = []
         #: Columns that were opened, and whether they come as wanted, with rows of one width.
         self._even: dict[tuple[str, ...], bool] = {}
         #: The looks at row groups that are one batch; None: not made yet.
@@ -91,38 +123,23 @@ class FileScan:
         #: The row groups of a split, and knowledge of the reader about the file.
         self.groups_of: Callable[[SourceSplit], Sequence[int]] = _groups_of
         self.facts: Any = None
-        if request.is_filtering:
-            self._filter = RowFilter(request.spec.predicate, schema, file.coded, request.all_tests)
-        file.narrow(self._narrow_columns())
         #: Flag: row groups may be read at once.
-        self._may_look = not file.is_fetched and bool(request.spec.columns) and self._filters_as_decoded()
-        if all(_is_fixed(data_type) for data_type in file.types.values()):
-            memory.expect(sum(_fixed_width(data_type) for data_type in file.types.values()))
+        self._may_look = not file.is_fetched and bool(spec.columns) and self._forms.filters_as_decoded
+        if self._forms.row_bytes is not None:
+            memory.expect(self._forms.row_bytes)
         #: Row groups whose pages are looked at before it is given up.
-        self._index_looks = _INDEX_LOOKS
+        self._index_looks = 0 if spec.predicate is None else _INDEX_LOOKS
         if request.is_filtering:
-            self._groups = PossibleGroups(file, request, schema, splits)
+            self._groups = PossibleGroups(file, request, self._schema, splits)
             self._groups.expect_pages()
+        #: The row groups of a split that may have wanted rows, in runs: the first of each, and its end.
+        self.runs_of: Callable[[SourceSplit], Iterable[tuple[int, int]]]
+        self.runs_of = _one_run if self._groups is None else self._groups.runs_of
 
     @property
     def is_filtering(self) -> bool:
         """Whether rows may be left out."""
         return self._request.is_filtering
-
-    def _narrow_columns(self) -> set[str]:
-        """Return the columns whose decimals may be decoded to 64 bits.
-
-        The operator behind the scan says so of those that come out, and the filter of those that it looks at.
-        """
-        request = self._request
-        names = {*request.columns} - {test.column for test in request.all_tests} - self._unlike
-        taken = names - {*request.spec.columns} | names & request.compact
-        return taken if self._filter is None else taken - ({*self._filter.columns} - self._filter.narrow_columns)
-
-    def _filters_as_decoded(self) -> bool:
-        """Whether the filter takes its columns as they are decoded here."""
-        file, names = self._file, [] if self._filter is None else self._filter.columns
-        return all(comes_as(file.types[name], self._schema.field(name), (name,)) for name in names)
 
     def look_ahead(self, first: SeenKeys) -> Iterator[pa.RecordBatch]:
         """Find the threshold by keys of row groups; yields batches of no rows, since the task may want to stop."""
@@ -154,14 +171,10 @@ class FileScan:
         """Return whether there may be a wanted row in a row group, as far as is known by now."""
         return self._groups is None or self._groups.may_have(group)
 
-    def runs_of(self, split: SourceSplit) -> Iterable[tuple[int, int]]:
-        """Return the row groups of a split that may have wanted rows, in runs: the first of each, and its end."""
-        return ((split.start, split.end),) if self._groups is None else self._groups.runs_of(split)
-
     def rows(self, group: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
         """Return the rows of row groups that are wanted, of one or of those up to ``end``, in bounded batches."""
         end = group + 1 if end is None else end
-        if self._may_look and not self._looks_at_indexes:
+        if self._may_look and not self._index_looks:
             return (self._looks or self._new_looks()).rows(self, group, end)
         return self._rows_one_by_one(group, end)
 
@@ -177,13 +190,13 @@ class FileScan:
                 for batch in self.streamed(group - 1, possible, ahead):
                     yield from self._memory.bounded(batch, PARQUET_BATCH_ROWS_MAX)
                     del batch  # a wide one is not kept while the next is read
-            if self._may_look and not self._looks_at_indexes:
+            if self._may_look and not self._index_looks:
                 yield from self.rows(group, end)
                 return
 
     def _new_looks(self) -> GroupLooks:
         """Return the looks at row groups of the file, which are kept; without a way back to this."""
-        file, (looked_at, others) = self._file, self._looked_at
+        file, looked_at, others = self._file, self._forms.looked_at, self._forms.others
         looks = self._looks = GroupLooks(
             self._memory,
             file.source(0),
@@ -193,23 +206,6 @@ class FileScan:
             [] if self._filter is None else [names[0] for names in (looked_at, others) if names],
         )
         return looks
-
-    @cached_property
-    def _looked_at(self) -> tuple[list[str], list[str]]:
-        """The columns that are looked at first, and the others that come out."""
-        if self._filter is None:
-            return self._request.columns, []
-        return self._filter.columns, [name for name in self._request.spec.columns if name not in self._filter.columns]
-
-    @cached_property
-    def comes_as_wanted(self) -> bool:
-        """Whether columns that are decoded here come out as they are."""
-        types = self._file.types
-        found = pa.schema([pa.field(field.name, types[field.name]) for field in self.output_schema])
-        wanted = pa.schema([field.with_type(types[field.name]) for field in self.output_schema])
-        return found.equals(wanted, check_metadata=True) and all(
-            comes_as(types[field.name], field, self._request.compact) for field in self.output_schema
-        )
 
     def streamed(
         self, group: int, possible: Ranges | None = None, ahead: _Ahead | None = None
@@ -281,11 +277,6 @@ class FileScan:
         row_bytes = max(seen, self._file.pages(group, columns).row_bytes)
         return max(1, int(min(PARQUET_BATCH_ROWS_MAX, self._memory.batch_bytes_max(row_bytes) / row_bytes)) // rows)
 
-    @property
-    def _looks_at_indexes(self) -> bool:
-        """Whether pages of row groups may be left out, as far as is known."""
-        return self._request.spec.predicate is not None and bool(self._index_looks)
-
     def _possible_rows(self, group: int) -> Ranges | None:
         """Return the rows of a row group that pages leave for the predicate; None: all."""
         predicate = self._request.spec.predicate
@@ -331,7 +322,7 @@ class FileScan:
             return stream
         if names not in self._even:
             is_even = all(_is_number(self._file.types[name]) for name in names)
-            self._even[names] = is_even and self._unlike.isdisjoint(names)
+            self._even[names] = is_even and self._forms.unlike.isdisjoint(names)
         self._memory.forget_decoded(columns)
         return ConvertedColumns(stream, partial(self._taken, columns))
 
@@ -353,12 +344,15 @@ class FileScan:
 
     def _of_source(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch as the file has it with the source's types, but for numbers of texts."""
-        found = batch.schema
-        fields = [self._schema.field(name) for name in found.names] if self._unlike else []
-        if all(field.name not in self._unlike or found.field(field.name).type == field.type for field in fields):
+        found, unlike = batch.schema, self._forms.unlike
+        if not unlike or found in self._as_source:
             return batch  # as it was decoded here
+        fields = [self._schema.field(name) for name in found.names]
+        if all(field.name not in unlike or found.field(field.name).type == field.type for field in fields):
+            self._as_source.append(found)
+            return batch
         arrays = [
-            converted(array, field.type) if field.name in self._unlike else array
+            converted(array, field.type) if field.name in unlike else array
             for array, field in zip(batch.columns, fields, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, names=found.names)
@@ -389,6 +383,10 @@ def _groups_of(split: SourceSplit) -> Sequence[int]:
     return range(split.start, split.end)
 
 
+def _one_run(split: SourceSplit) -> Iterable[tuple[int, int]]:
+    return ((split.start, split.end),)
+
+
 def _new_look(
     file: OpenFile, request: ScanRequest, tests: RowFilter | None, looked_at: list[str], others: list[str]
 ) -> GroupLook:
@@ -398,6 +396,39 @@ def _new_look(
     wanted = request.spec.columns
     mask = None if tests is None else tests.mask
     return GroupLook(reader, beside, mask, SideBySide(wanted), list(wanted), request.is_opened)
+
+
+def _forms_of(file: OpenFile, request: ScanRequest, schema: pa.Schema, tests: RowFilter | None) -> _Forms:
+    """Return what follows for rows of a file; its columns are narrow afterwards."""
+    wanted = request.spec.columns
+    plain = [field for field in schema if field.name in request.columns and field.name not in file.coded]
+    unlike = frozenset([field.name for field in plain if field.type != file.found.field(field.name).type])
+    # The operator behind the scan says which decimals may come in 64 bits, and the filter of those that it looks at.
+    names = {*request.columns} - {test.column for test in request.all_tests} - unlike
+    narrow = names - {*wanted} | names & request.compact
+    looked_at: list[str] = request.columns
+    others: list[str] = []
+    if tests is not None:
+        narrow -= {*tests.columns} - tests.narrow_columns
+        looked_at, others = tests.columns, [name for name in wanted if name not in tests.columns]
+    file.narrow(narrow)
+    types = file.types
+    output_schema = pa.schema([schema.field(name) for name in wanted])
+    # Whether a field may have nulls, and its metadata, are part of it.
+    found = pa.schema([pa.field(name, types[name]) for name in wanted])
+    like = pa.schema([field.with_type(types[field.name]) for field in output_schema])
+    filtered = [] if tests is None else tests.columns
+    return _Forms(
+        unlike=unlike,
+        narrow=frozenset(narrow),
+        looked_at=looked_at,
+        others=others,
+        output_schema=output_schema,
+        comes_as_wanted=found.equals(like, check_metadata=True)
+        and all(comes_as(types[field.name], field, request.compact) for field in output_schema),
+        filters_as_decoded=all(comes_as(types[name], schema.field(name), (name,)) for name in filtered),
+        row_bytes=sum(map(_fixed_width, types.values())) if all(map(_is_fixed, types.values())) else None,
+    )
 
 
 def _schema_of(file: OpenFile, request: ScanRequest) -> pa.Schema:

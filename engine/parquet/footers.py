@@ -26,7 +26,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Sequence
-from typing import BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,8 +54,9 @@ _KEPT_BYTES_MIN: Final = 1 << 20
 _KEPT_BYTES_MAX: Final = 8 << 20
 #: bytes of files for each byte that a process has for batches, of which they take a ninth when they are decoded
 _KEPT_PART: Final = 1 / 64
-#: limit of entries of each kind
+#: limit of entries of each kind, and of forms
 _GROUPS_MAX: Final = 16384
+_FORMS_MAX: Final = 256
 
 _FOOTER_BUFFER_BYTES: Final = 64 << 10
 #: last bytes of a file whose footer is not encrypted
@@ -147,6 +148,8 @@ class _Kept(NamedTuple):
     places: dict[int, list[IndexPlaces]]
     #: types of all columns by those that are coded; None: as the footer alone says
     schemas: dict[frozenset[str] | None, pa.Schema]
+    #: what its readers have made of it, by what they want: the same for each of them, and not to be changed
+    forms: dict[Hashable, Any]
 
 
 _numbers: Final = itertools.count()
@@ -158,7 +161,7 @@ def _kept_bytes_max() -> int:
 
 
 def _new(footer: pq.FileMetaData) -> _Kept:
-    return _Kept(footer, next(_numbers), {}, new_groups(), {}, {}, {})
+    return _Kept(footer, next(_numbers), {}, new_groups(), {}, {}, {}, {})
 
 
 class _KeptFooters:
@@ -168,6 +171,8 @@ class _KeptFooters:
         self._lock = threading.Lock()
         #: guarded by: self._lock
         self._found: OrderedDict[Key, _Kept] = OrderedDict()
+        #: the same by the footers' places in memory, which no other one has as long as they are kept
+        self._by_footer: dict[int, _Kept] = {}
         #: bytes of all footers; guarded by: self._lock
         self._size_bytes = 0
 
@@ -175,10 +180,12 @@ class _KeptFooters:
         """Keep a footer, and let go of those that were used longest ago when there are too many."""
         with self._lock:
             if key not in self._found:
-                self._found[key] = _new(footer)
+                self._found[key] = self._by_footer[id(footer)] = _new(footer)
                 self._size_bytes += footer.serialized_size
             while len(self._found) > _KEPT_MAX or self._size_bytes > _kept_bytes_max():
-                self._size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
+                oldest = self._found.popitem(last=False)[1].footer
+                del self._by_footer[id(oldest)]
+                self._size_bytes -= oldest.serialized_size
 
     def coded_columns(self, key: Key, footer: pq.FileMetaData, columns: Collection[str]) -> list[str]:
         """Return the coded ones of some columns of a footer, whether it is kept or not."""
@@ -196,12 +203,11 @@ class _KeptFooters:
 
     def of(self, footer: pq.FileMetaData) -> _Kept:
         """Return the entry of a footer; an empty one where it is not kept."""
-        return self.found(footer) or _new(footer)
+        return self._by_footer.get(id(footer)) or _new(footer)
 
     def found(self, footer: pq.FileMetaData) -> _Kept | None:
         """Return the entry of a footer; None where it is not kept."""
-        with self._lock:
-            return next((kept for kept in reversed(self._found.values()) if kept.footer is footer), None)
+        return self._by_footer.get(id(footer))
 
     def groups_of(self, footer: pq.FileMetaData) -> KnownGroups:
         """Return the known row groups of a footer; a surplus is dropped, except for current readers."""
@@ -211,7 +217,7 @@ class _KeptFooters:
         with self._lock:
             key = next((key for key, kept in self._found.items() if kept.groups is groups), None)
             if key is not None:
-                self._found[key] = self._found[key]._replace(groups=new_groups())
+                self._found[key] = self._by_footer[id(footer)] = self._found[key]._replace(groups=new_groups())
         return self.of(footer).groups
 
 
@@ -280,6 +286,14 @@ def known_places(footer: pq.FileMetaData) -> dict[int, list[IndexPlaces]]:
 def known_schemas(footer: pq.FileMetaData) -> dict[frozenset[str] | None, pa.Schema]:
     """Return the types of all columns by those that are coded, to be added to as ``known_groups`` is."""
     return _kept.of(footer).schemas
+
+
+def known_forms(footer: pq.FileMetaData) -> dict[Hashable, Any]:
+    """Return what readers have made of a footer, by what they want, to be added to as ``known_groups`` is."""
+    forms = _kept.of(footer).forms
+    if len(forms) > _FORMS_MAX:
+        forms.clear()
+    return forms
 
 
 def arrow_schema(footer: pq.FileMetaData) -> pa.Schema:

@@ -35,6 +35,7 @@ from engine.parquet.footers import (
     KnownGroups,
     Widths,
     arrow_schema,
+    known_forms,
     known_groups,
     known_schemas,
     new_groups,
@@ -71,6 +72,19 @@ class _ChosenPages(NamedTuple):
     known: KnownGroups
 
 
+class _Forms(NamedTuple):
+    """How columns of a file come, which follows from its footer."""
+
+    #: types in which pyarrow would read all columns of the file
+    found: pa.Schema
+    types: dict[str, pa.DataType]
+    #: encodings of columns that can be decoded here, if their row group allows it
+    values: dict[str, Stored | None]
+    #: widths of values as they are decoded, and types, of columns that are read together; to be added to
+    widths: dict[tuple[str, ...], Widths]
+    schemas: dict[tuple[str, ...], pa.Schema]
+
+
 class OpenFile:
     """See the module's text. Thread: one at a time."""
 
@@ -91,14 +105,14 @@ class OpenFile:
         self._arrow_number = 0
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
-        #: widths of values as they are decoded, of columns that are read together
-        self._widths: dict[tuple[str, ...], Widths] = {}
         #: row groups of which some pages are fetched
         self._chosen: dict[int, _ChosenPages] = {}
         self._leaf_places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
         self.coded = frozenset(coded)
-        self.found = self._found_schema()
-        self.types = {name: self._type_of(name) for name in columns}
+        #: what readers have made of the footer, by what they want: not to be changed
+        self.forms = known_forms(self.footer)
+        self._take(frozenset())
+        self.found = self._forms.found
         # Last: nothing fails any more, which would leave it open.
         self._file = ChunkFile(opened)
         self.indexes = PageIndexes(self._file, self.footer)
@@ -107,6 +121,31 @@ class OpenFile:
     def is_fetched(self) -> bool:
         """Whether the file is in a store, of which parts are fetched."""
         return self._file.is_fetched
+
+    def narrow(self, columns: Iterable[str]) -> None:
+        """Let decimals that are stored as integers come as such (``narrow_decimals``); before any column is read."""
+        self._take(frozenset(columns))
+
+    def _take(self, narrow: frozenset[str]) -> None:
+        key = OpenFile, self._columns, narrow
+        forms: _Forms | None = self.forms.get(key)
+        if forms is None:
+            forms = self.forms[key] = self._new_forms(narrow)
+        self._forms, self.types = forms, forms.types
+
+    def _new_forms(self, narrow: frozenset[str]) -> _Forms:
+        forms = _Forms(self._found_schema(), {}, {}, {}, {})
+        for name in self._columns:
+            found, leaf = forms.found.field(name).type, self._leaves.get(name)
+            data_type = found if name in self.coded else plain_type(found)
+            stored = None if leaf is None else self._stored_values(leaf, data_type)
+            is_short = pa.types.is_decimal128(data_type) and data_type.precision <= NARROW_DIGITS_MAX
+            if leaf is not None and name in narrow and is_short:
+                narrowed = self._stored_values(leaf, narrow_type(data_type))
+                if narrowed is not None:
+                    data_type, stored = narrow_type(data_type), narrowed
+            forms.types[name], forms.values[name] = data_type, stored
+        return forms
 
     def _found_schema(self) -> pa.Schema:
         """Return the types in which pyarrow would read all columns of the file, which are found out once."""
@@ -128,20 +167,6 @@ class OpenFile:
             field = schema.field(index)
             schema = schema.set(index, field.with_type(pa.dictionary(pa.int32(), plain_type(field.type))))
         return schema
-
-    def _type_of(self, name: str) -> pa.DataType:
-        found = self.found.field(name).type
-        return found if name in self.coded else plain_type(found)
-
-    def narrow(self, columns: Iterable[str]) -> None:
-        """Let decimals that are stored as integers come as such (``narrow_decimals``); before any column is read."""
-        for name in columns:
-            data_type, leaf = self.types[name], self._leaves.get(name)
-            if leaf is None or not pa.types.is_decimal128(data_type) or data_type.precision > NARROW_DIGITS_MAX:
-                continue
-            stored = self._stored_values(leaf, narrow_type(data_type))
-            if stored is not None:
-                self.types[name], self._values[name] = narrow_type(data_type), stored
 
     def _by_arrow(self, group: int | None = None) -> pq.ParquetFile:
         """Return the file as pyarrow has it, which takes a quarter of a millisecond to open; None: for types alone."""
@@ -200,7 +225,7 @@ class OpenFile:
             return
         chunks, found = self.footer.row_group(group), {}
         for name in columns:
-            chunk = chunks.column(self._leaves[name]) if self._values[name] is not None else None
+            chunk = chunks.column(self._leaves[name]) if self._forms.values[name] is not None else None
             places = None if chunk is None or not is_known(chunk) else self.indexes.pages(group, name)
             if chunk is None or places is None:
                 continue
@@ -303,7 +328,10 @@ class OpenFile:
         """Return the reader of some columns, out of so many, with the memory that it took for another row group."""
         reader = self._readers.get(columns)
         if reader is None:
-            schema = pa.schema([pa.field(name, self.types[name]) for name in columns])
+            schema = self._forms.schemas.get(columns)
+            if schema is None:
+                schema = pa.schema([pa.field(name, self.types[name]) for name in columns])
+                self._forms.schemas[columns] = schema
             reader = self._readers[columns] = GroupReader(schema, buffer_bytes(column_count))
         return reader
 
@@ -348,12 +376,6 @@ class OpenFile:
             known[key] = stored_values(self.footer.schema.column(leaf), wanted)
         return known[key]
 
-    @cached_property
-    def _values(self) -> dict[str, Stored | None]:
-        """The encodings of columns that can be decoded here, if their row group allows it."""
-        leaves = [(name, self._leaves.get(name)) for name in self._columns]
-        return {name: None if leaf is None else self._stored_values(leaf, self.types[name]) for name, leaf in leaves}
-
     def _decoded(self, group: int, columns: Sequence[str]) -> GroupChunks:
         """Return the columns that are decoded here, in order."""
         names = tuple(columns)
@@ -366,18 +388,18 @@ class OpenFile:
         return found
 
     def _widths_of(self, names: tuple[str, ...]) -> Widths:
-        widths = self._widths.get(names)
+        widths = self._forms.widths.get(names)
         if widths is None:
-            widths = self._widths[names] = tuple((name, self._width(name)) for name in names)
+            widths = self._forms.widths[names] = tuple((name, self._width(name)) for name in names)
         return widths
 
     def _width(self, name: str) -> int:
-        values = self._values[name]
+        values = self._forms.values[name]
         return -1 if values is None else values.width
 
     def _stored(self, group: int, name: str) -> StoredChunk | None:
         """Return the chunk of a column that is decoded here, None for others."""
-        values = self._values[name]
+        values = self._forms.values[name]
         key = (group, name, self._width(name))
         known = self._known_of(group).chunks
         if key not in known:

@@ -155,8 +155,16 @@ class PageIndexes:
 
     def which_may_have(self, groups: Sequence[int], predicate: Expression) -> Sequence[int]:
         """Return the row groups of which each column that a predicate compares with values may have one of these."""
-        asked = list(_asked_values(predicate)) if self._has_filters else []
+        parts = _asked_values(predicate) if self._has_filters else ()
+        asked = [(name, values) for name, values in parts if self._may_have_filters(name)]
         return [group for group in groups if self._may_have(group, asked)] if asked else groups
+
+    def _may_have_filters(self, name: str) -> bool:
+        leaf = self._leaves.get(name)
+        if leaf is None:
+            return False
+        known = self._places_of_all().values()
+        return bool([chunks for chunks in known if leaf < len(chunks) and chunks[leaf].bloom_filter])
 
     def _may_have(self, group: int, asked: Sequence[tuple[str, list[pa.Scalar]]]) -> bool:
         for name, values in asked:
@@ -182,11 +190,14 @@ class PageIndexes:
         return arrow_schema(self._footer)
 
     def _places(self, group: int, name: str) -> IndexPlaces | None:
+        leaf = self._leaves.get(name)
+        chunks = self._places_of_all().get(group, [])
+        return chunks[leaf] if leaf is not None and leaf < len(chunks) else None
+
+    def _places_of_all(self) -> dict[int, list[IndexPlaces]]:
         if not self._known:
             self._known.update(enumerate(self._read_places()))
-        leaf = self._leaves.get(name)
-        chunks = self._known.get(group, [])
-        return chunks[leaf] if leaf is not None and leaf < len(chunks) else None
+        return self._known
 
     def _read_places(self) -> list[list[IndexPlaces]]:
         """Read the footer again, for what pyarrow does not tell of it."""

@@ -220,8 +220,13 @@ def test_keys_and_values_larger_than_a_page_or_the_memory_are_grouped(workshop, 
 def test_a_very_wide_group_on_its_way_to_disk_waits_for_its_room(workshop, monkeypatch):
     rooms = []
     monkeypatch.setattr(wide_rows, "WIDE_BYTES", 20_000)
-    monkeypatch.setattr(wide_rows, "process_budget", budget := Budget())
-    monkeypatch.setattr(budget, "step", lambda kind, size, _: rooms.append(size) or Budget.step(budget, kind, size))
+
+    class Noting(Budget):
+        def step(self, kind, size, is_ended):
+            rooms.append(size)
+            return super().step(kind, size, is_ended)
+
+    monkeypatch.setattr(wide_rows, "process_budget", budget := Noting())
     calls = make_calls(["count_all"])
     keys = [f"{number % 40}" + "k" * (30_000 if number % 4 == 0 else 3) for number in range(120)]
     table = input_table(("key",), [pa.string()], calls, [None], [keys])

@@ -134,8 +134,13 @@ def test_rows_larger_than_a_page_or_the_budget_join(tmp_path, how, build_is_left
 def test_a_very_wide_row_on_its_way_to_disk_waits_for_its_room(tmp_path, monkeypatch):
     rooms = []
     monkeypatch.setattr(wide_rows, "WIDE_BYTES", 30_000)
-    monkeypatch.setattr(wide_rows, "process_budget", budget := Budget())
-    monkeypatch.setattr(budget, "step", lambda kind, size, _: rooms.append(size) or Budget.step(budget, kind, size))
+
+    class Noting(Budget):
+        def step(self, kind, size, is_ended):
+            rooms.append(size)
+            return super().step(kind, size, is_ended)
+
+    monkeypatch.setattr(wide_rows, "process_budget", budget := Noting())
     table = pa.table({"k": range(20), "t": ["a" * (60_000 if k % 4 == 0 else 9000) for k in range(20)]})
     assert_joins_like_oracle(tmp_path, JoinType.INNER, table, table, [0], [0], pages=6)
     assert len(rooms) >= 10 and min(rooms) > 60_000, "five rows of each side, and those only"

@@ -3,8 +3,8 @@
 client, when the plan is built         task, when the job runs
 source.py  sample.py  key_sample.py    reader.py  writer.py
 
-reader.py              a task's loop over its splits; scan_request.py: what it wants of every file, scan_memory.py: what
-                       it may hold
+reader.py              a task's loop over its splits; scan_request.py: what it wants of every file, scan_memory.pyx:
+                       what it may hold
 file_scan.py           the rows of one open file that it wants
 
 column_forms.py        which columns of a file get dictionaries, statistics, codecs

@@ -87,8 +87,8 @@ def test_too_many_rows_and_too_many_bytes_make_no_filter(monkeypatch):
     assert made([rows([0, 1])], columns=("k",)) == []
 
 
-def test_without_memory_there_is_no_filter(budget, monkeypatch):
-    monkeypatch.setattr(type(budget.reserve(Kind.ARROW)), "resize", lambda *_: False)
+def test_without_memory_there_is_no_filter(budget):
+    budget.set_limit(Kind.ARROW, 0)
     assert made([rows([0, 1])]) == []
 
 

@@ -57,6 +57,17 @@ def read(path, compact=(), columns=None, predicate=None, top=None):
     return pa.Table.from_batches([wide_batch(batch, wanted) for batch in batches], wanted), found
 
 
+def test_readers_of_one_file_that_want_other_things_of_it_get_them_in_any_order(tmp_path):
+    table, columns = written(tmp_path / "t.parquet"), ["small", "money", "n"]
+    wanted = table.select(columns)
+    for compact in ((), ("small",), ("small", "money"), ("money",), ()):
+        for predicate, rows in ((None, wanted), (col("n") < lit(100), wanted.slice(0, 100))):
+            found, types = read(tmp_path / "t.parquet", compact, columns, predicate)
+            assert found.equals(rows)
+            for name in columns[:2]:
+                assert types[name] == {narrow_type(TYPES[name]) if name in compact else TYPES[name]}
+
+
 @pytest.mark.parametrize("null_share", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("distinct", [0, 20])
 @pytest.mark.parametrize("codec", ["none", "snappy", "zstd"])

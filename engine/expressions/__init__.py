@@ -55,6 +55,7 @@ vector_program     expressions as native steps over blocks in the cache
 vector_workspace   registers of a run, kept for the next one
 vector_steps       one step over one block; its loops are in block_kernels.pxd and text_kernels.pxd
 block_vectors      values of a column in the cache, and back
+program_run        what each batch passes: its inputs for a program, its mask, the batch made of it
 program_builder.py which steps an expression is made of
 program_numbers.py program_logic.py   the steps of arithmetic, casts and dates; of conditions and choices
 meaning.py         what of an expression over a schema is kept under

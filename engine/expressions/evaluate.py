@@ -33,6 +33,7 @@ from engine.expressions.meaning import Meaning
 from engine.expressions.program_builder import BatchProgram, build_program, column_places, places_of
 from engine.expressions.program_logic import LOGIC_LOWERINGS
 from engine.expressions.program_numbers import NUMBER_LOWERINGS
+from engine.expressions.program_run import BatchMaker, Condition
 from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text, quotient_of
 from engine.graph.expression import Call, Case, Cast, Expression, NamedExpression, children_of, columns_of
@@ -40,8 +41,6 @@ from engine.memory.kept_results import KeptResults
 from engine.records.narrow_decimals import is_narrow, is_wide_decimal, narrow_type, wide_batch
 from engine.records.opened_batch import shown
 from engine.records.python_values import shown_value
-from engine.records.row_mask import Mask
-from engine.records.side_by_side import chosen_columns
 
 #: limit of the bytes of what was compiled that is kept, of each kind
 _KEPT_BYTES_MAX: Final = 8 << 20
@@ -55,12 +54,13 @@ _UNREAD_TEXT = "Failed to parse string"
 LOWERINGS = {**NUMBER_LOWERINGS, **LOGIC_LOWERINGS}
 
 
-class CompiledExpression:
+class CompiledExpression(Condition):
     """An expression bound to a schema; immutable, usable from any thread."""
 
     def __init__(
         self, expression: Expression, operand: Operand, schema: pa.Schema, program: BatchProgram | None = None
     ) -> None:
+        super().__init__(program)
         self.expression = expression
         self._operand = operand
         self._schema = schema
@@ -90,16 +90,6 @@ class CompiledExpression:
         """Return the values for a batch of the schema; DataError when one cannot be computed."""
         found = None if self._program is None else self._program(batch)
         return self._without_steps(batch) if found is None else found[0]
-
-    def mask(self, batch: pa.RecordBatch, places: list[int] | None = None) -> Mask:
-        """Return the rows of a batch for which a condition is true; ``places``: of the schema's columns in the batch.
-
-        Raises: as a call does.
-        """
-        found = None if self._program is None else self._program.mask(batch, places)
-        if found is not None:
-            return found
-        return Mask(self._without_steps(batch if places is None else batch.select(places)))
 
     def _without_steps(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values of Arrow's functions, where there are no native steps, or these have had no result."""
@@ -263,31 +253,32 @@ class _CompiledProjection:
         self._schema = schema
         self._operands = operands = [compile_operand(expression, schema, self._shared) for expression in expressions]
         self.columns = [CompiledExpression(*each, schema) for each in zip(expressions, operands, strict=True)]
-        self._program, self._positions = build_program(operands, LOWERINGS)
+        #: steps, and the positions of the results that they compute
+        self.program, self.positions = build_program(operands, LOWERINGS)
         #: the indexes of the results, with places of what is just a column, which no step computes
         self._others = [(index, *(column_places([operand]) or (None,))) for index, operand in enumerate(operands)]
         #: indexes of those columns of a batch, None where one of them is not just a column
         self.chosen = column_places(operands)
         #: (index of a result, place) of those that no step computes
         self.passed = [
-            (index, place) for index, place in self._others if index not in self._positions and place is not None
+            (index, place) for index, place in self._others if index not in self.positions and place is not None
         ]
         self.is_native = (
-            self._program is not None
-            and (self._program.reads_columns or not self._shared.is_needed)  # steps that are the same are one
-            and len(self.passed) + len(self._positions) == len(operands)
+            self.program is not None
+            and (self.program.reads_columns or not self._shared.is_needed)  # steps that are the same are one
+            and len(self.passed) + len(self.positions) == len(operands)
         )
 
     @property
     def has_given_up(self) -> bool:
-        return self._program is not None and self._program.has_given_up
+        return self.program is not None and self.program.has_given_up
 
     def narrow_columns(self, narrow: Collection[int]) -> frozenset[str]:
         """Return the columns that may come as narrow decimals, where some of the result may be."""
-        taken = set() if self._program is None else set(self._program.narrow_columns)
+        taken = set() if self.program is None else set(self.program.narrow_columns)
         needed: set[int] = set()
         for index, operand in enumerate(self._operands):
-            if index in self._positions:
+            if index in self.positions:
                 continue
             places = places_of(operand)
             if places is None:
@@ -298,23 +289,16 @@ class _CompiledProjection:
 
     def computed_places(self, columns: Collection[int]) -> list[int]:
         """Return the positions of the result's columns among those that steps compute, if they are."""
-        return [self._positions.index(column) for column in columns if column in self._positions]
-
-    def batch_of(
-        self, batch: pa.RecordBatch, narrow: Collection[int], schema_of: Callable[[tuple[bool, ...]], pa.Schema]
-    ) -> pa.RecordBatch | None:
-        """Return the result, where steps compute all but passed columns; None where they have no result for a row."""
-        assert self._program is not None
-        return self._program.project(batch, narrow, self._positions, self.passed, schema_of)
+        return [self.positions.index(column) for column in columns if column in self.positions]
 
     def result_types(
         self, source: pa.Schema, is_narrow: Sequence[bool], types: Sequence[pa.DataType]
     ) -> list[pa.DataType]:
-        """Return the types of the result of ``batch_of``, given those of the schema and which outputs are narrow."""
+        """Return the types of the result of native steps, given those of the schema and which outputs are narrow."""
         found = list(types)
         for index, place in self.passed:
             found[index] = source.field(place).type
-        for index, narrow in zip(self._positions, is_narrow, strict=True):
+        for index, narrow in zip(self.positions, is_narrow, strict=True):
             found[index] = narrow_type(found[index]) if narrow else found[index]
         return found
 
@@ -328,21 +312,21 @@ class _CompiledProjection:
 
     def _computed(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
         found = None
-        if self._program is not None:
-            found = self._program(batch, narrow)
+        if self.program is not None:
+            found = self.program(batch, narrow)
             if found is None:
                 batch = wide_batch(batch, self._schema)
         if found is not None and len(found) == len(self.columns):  # in order
             return found
-        computed = {} if found is None else dict(zip(self._positions, found, strict=True))
+        computed = {} if found is None else dict(zip(self.positions, found, strict=True))
         columns = [computed.get(index) for index in range(len(self.columns))]
         for index, place in self._others:
             if place is not None:
                 columns[index] = batch.column(place)
             elif columns[index] is None:
                 columns[index] = self.columns[index].by_arrow(batch)
-        if self._program is not None and found is None:
-            self._program.give_up()
+        if self.program is not None and found is None:
+            self.program.give_up()
         return columns
 
 
@@ -376,7 +360,7 @@ def compile_projection(
     return Projection(compiled, output_schema, narrow)
 
 
-class Projection:
+class Projection(BatchMaker):
     """Makes batches of a schema from those of another."""
 
     def __init__(self, compiled: _CompiledProjection, schema: pa.Schema, narrow: Collection[str]) -> None:
@@ -385,42 +369,23 @@ class Projection:
         decimals = [is_wide_decimal(data_type) for data_type in schema.types]
         self._narrow = [index for index, name in enumerate(schema.names) if decimals[index] and name in narrow]
         self._narrow_places = compiled.computed_places(self._narrow)
-        #: schema of the last batch, and those of results by which of the outputs are narrow
-        self._schemas: tuple[pa.Schema | None, dict[tuple[bool, ...], pa.Schema]] = None, {}
+        run = compiled.program if compiled.is_native else None
+        super().__init__(compiled.chosen, run, self._narrow_places, compiled.positions, compiled.passed)
 
     @property
     def narrow_columns(self) -> frozenset[str]:
         """Columns of the input that may come as narrow decimals."""
         return self._compiled.narrow_columns(self._narrow)
 
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch that is made of another one."""
-        chosen = self._compiled.chosen
-        if chosen is None:
-            made = self._made_natively(batch) if self._compiled.is_native else None
-            return self._output.batch_of(self._compiled(batch, self._narrow_places)) if made is None else made
-        if not chosen:
-            return batch.select([])  # a batch of no columns has rows, which arrays alone do not tell
-        try:
-            made = chosen_columns(batch, chosen, self._schema_for(batch, ()))
-        except pa.ArrowInvalid:  # of another type than told: Arrow casts it
-            made = None
-        return self._output.batch_of([batch.column(index) for index in chosen]) if made is None else made
+    def _by_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return self._output.batch_of(self._compiled(batch, self._narrow_places))
 
-    def _made_natively(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the batch that steps make and columns are passed on to; None: Arrow's functions must make it."""
-        return self._compiled.batch_of(batch, self._narrow_places, partial(self._schema_for, batch))
+    def _of_columns(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+        return self._output.batch_of(columns)
 
-    def _schema_for(self, batch: pa.RecordBatch, is_narrow: tuple[bool, ...]) -> pa.Schema:
-        """Return the schema of what is made of a batch; pa.ArrowInvalid: its columns are of other types than told."""
-        source, schemas = self._schemas
-        if source is None or not source.equals(batch.schema):
-            source, schemas = self._schemas = batch.schema, {}
-        schema = schemas.get(is_narrow)
-        if schema is None:
-            types = self._compiled.result_types(source, is_narrow, self._output.schema.types)
-            schema = schemas[is_narrow] = self._output.with_types(types)
-        return schema
+    def _new_schema(self, source: pa.Schema, is_narrow: tuple[bool, ...]) -> pa.Schema:
+        types = self._compiled.result_types(source, is_narrow, self._output.schema.types)
+        return self._output.with_types(types)
 
 
 #: arrays that may have another type than the schema says

@@ -17,19 +17,17 @@ Held by: tests/expressions/test_program_builder.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 import msgspec
 import pyarrow as pa
 
-from engine.errors import DataError, SchemaError
-from engine.expressions.binding import UNFIT, Operand, as_array
+from engine.expressions.binding import UNFIT, Operand
+from engine.expressions.program_run import ProgramRun
 from engine.expressions.vector_program import VectorProgram
 from engine.records.narrow_decimals import is_wide_decimal
-from engine.records.opened_batch import shown
-from engine.records.row_mask import Mask
 
 #: steps that may fail for a value; they get a guard
 _CHECKED_STEPS = frozenset(
@@ -236,84 +234,22 @@ def _key_of(operand: Operand) -> tuple[Any, ...]:
     return (form.function, str(operand.type), options, *map(_key_of, form.operands))
 
 
-class BatchProgram:
+class BatchProgram(ProgramRun):
     """A program, and the functions that make its inputs from a batch. Thread: any."""
 
     def __init__(self, builder: ProgramBuilder, outputs: Sequence[tuple[Register, Operand]]) -> None:
         used = {register for step in builder.steps for register in step[2:]}
         inputs = [(register, operand) for register, operand in builder.inputs if register in used]
-        self.inputs = [operand for _, operand in inputs]
         self.step_count = len(builder.steps)
-        self._names = [""] * len(self.inputs)
-        #: indexes of the columns that are its inputs, None where some input is computed
-        self._places = column_places(self.inputs)
-        #: flag: these are the first columns, in order
-        self._are_first = self._places is not None and self._places == [*range(len(self._places))]
-        self._program = VectorProgram(
+        program = VectorProgram(
             builder.kinds,
             [register for register, _ in inputs],
             builder.constants,
             builder.steps,
             [(register.index, operand.type) for register, operand in outputs],
         )
-        self._is_of_use = True
-
-    def __call__(self, batch: pa.RecordBatch, narrow: Collection[int] = ()) -> list[pa.Array] | None:
-        """Return the outputs over a batch, None where Arrow must say; ``narrow``: those that may be of 64 bits."""
-        if not self._is_of_use:
-            return None
-        try:
-            inputs, places = self._inputs_of(batch)
-            return self._program.run(inputs, narrow, places)
-        except (*UNFIT, DataError, SchemaError):
-            return None  # larger than a kernel may see at once, or of a type that none knows
-
-    def project(
-        self,
-        batch: pa.RecordBatch,
-        narrow: Collection[int],
-        targets: list[int],
-        passed: list[tuple[int, int]],
-        schema_of: Callable[[tuple[bool, ...]], pa.Schema],
-    ) -> pa.RecordBatch | None:
-        """Return the outputs at their targets beside columns that are passed on; None where Arrow must say.
-
-        passed: (target, column of the batch). schema_of: from flags, which outputs are narrow, to the result's schema.
-        """
-        if not self._is_of_use:
-            return None
-        try:
-            inputs, places = self._inputs_of(batch)
-            return self._program.project(inputs, narrow, places, batch, targets, passed, schema_of)
-        except (*UNFIT, DataError, SchemaError):
-            return None
-
-    def mask(self, batch: pa.RecordBatch, places: list[int] | None = None) -> Mask | None:
-        """Return the rows for which the only output is true, None where Arrow must say.
-
-        places: of the columns of the schema in the batch, None: as they are.
-        """
-        if not self._is_of_use:
-            return None
-        try:
-            return self._program.mask(*self._inputs_of(batch, places))
-        except (*UNFIT, DataError, SchemaError):
-            return None
-
-    def _inputs_of(
-        self, batch: pa.RecordBatch, places: list[int] | None = None
-    ) -> tuple[pa.RecordBatch, list[int] | None]:
-        """Return a batch with the inputs, and their places in it, None: in order; decimals come narrow, or not."""
-        own = self._places
-        if own is not None:
-            if places is None:
-                return batch, None if self._are_first and batch.num_columns == len(own) else own
-            return batch, [places[place] for place in own]
-        if places is not None:
-            batch = batch.select(places)
-        batch = shown(batch)
-        columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
-        return pa.RecordBatch.from_arrays(columns, names=self._names), None
+        operands = [operand for _, operand in inputs]
+        super().__init__(program, operands, column_places(operands))
 
     @cached_property
     def narrow_columns(self) -> frozenset[int]:
@@ -329,20 +265,6 @@ class BatchProgram:
             elif not is_column:
                 by_arrow |= places
         return frozenset(read - by_arrow)
-
-    @property
-    def reads_columns(self) -> bool:
-        """Whether its inputs are columns of a batch, none of which is computed before."""
-        return self._places is not None
-
-    @property
-    def has_given_up(self) -> bool:
-        """Whether it is no longer asked."""
-        return not self._is_of_use
-
-    def give_up(self) -> None:
-        """Record that Arrow has found results where the program had none: these values are not for it."""
-        self._is_of_use = False
 
 
 def _gains(builder: ProgramBuilder) -> bool:

@@ -22,6 +22,7 @@ page_bounds.py         rows that it leaves by what the file says of pages (page_
                        that row groups do not have (split_block_filter.pyx)
 top_groups.py          row groups that may have rows among the first n
 row_filter.py          rows that it leaves, before all of their columns are read
+filter_mask            the mask of a batch's rows: predicate and tests, without a Python frame
 filter_steps.py        which column of a filter is read before its others
 sample.py              what a sample of rows says of the columns; kept_samples.py: sampled columns for later plans
 key_sample.py          a better sample of key columns

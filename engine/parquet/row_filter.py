@@ -32,18 +32,15 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from engine.expressions.evaluate import CompiledExpression, compile_predicate
+from engine.expressions.evaluate import compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
 from engine.parquet.column_streams import Beside, ColumnStream
+from engine.parquet.filter_mask import CodePart, FilterMask
 from engine.parquet.filter_steps import FilterSteps, FirstColumn
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
-from engine.records.adaptive_key_filter import FEW_ROWS_SHARE, AdaptiveKeyFilter, mask_of
-from engine.records.arrow_functions import pc
-from engine.records.kept_rows import kept_columns, kept_rows
-from engine.records.opened_batch import dictionary_of
-from engine.records.plain_scalars import scalar_of
-from engine.records.plain_types import plain_batch
-from engine.records.row_mask import Mask, flags_of_codes, narrowed_mask
+from engine.records.adaptive_key_filter import AdaptiveKeyFilter
+from engine.records.kept_rows import kept_rows
+from engine.records.row_mask import Mask, narrowed_mask
 from engine.records.side_by_side import SideBySide
 from engine.records.top_keys import TopTest
 
@@ -56,11 +53,10 @@ _Rows: TypeAlias = bool | pa.BooleanArray | Mask
 _Filtered: TypeAlias = tuple[pa.RecordBatch, Mask | None, _Rows]
 _Looked: TypeAlias = Callable[[_Rows], _Filtered]
 
-_TRUE = scalar_of(True)
 _NOTHING = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
 
 
-class RowFilter:
+class RowFilter(FilterMask):
     """A predicate over batches of one schema.
 
     Args:
@@ -77,39 +73,31 @@ class RowFilter:
         coded: Collection[str],
         tests: Sequence[AdaptiveKeyFilter | TopTest] = (),
     ) -> None:
-        self._tests = tests
         names = {test.column for test in tests}
         if predicate is not None:
             names.update(columns_of(predicate))
         self.columns = [name for name in schema.names if name in names]
-        #: parts over numbers of texts: the column, the part over it
-        self._by_code: list[_CodePart] = []
+        by_code: list[CodePart] = []
         others: list[Expression] = []
         for part in () if predicate is None else conjuncts(predicate):
             compiled = _over_code(part, schema, coded)
             if compiled is None:
                 others.append(part)
             else:
-                self._by_code.append(compiled)
+                by_code.append(compiled)
         used = {name for part in others for name in columns_of(part)} or names
-        self._plain_columns = [name for name in self.columns if name in used]
-        fields = pa.schema([schema.field(name) for name in self._plain_columns])
-        self._plain = compile_predicate(conjunction(others), fields) if others else None
-        #: schema of the last batch in which these columns were plain ones, theirs, and their places; None: in order
-        self._seen_schema = self._plain_schema = pa.schema([])
-        self._plain_places: list[int] | None = None
+        plain_columns = [name for name in self.columns if name in used]
+        fields = pa.schema([schema.field(name) for name in plain_columns])
+        plain = compile_predicate(conjunction(others), fields) if others else None
         #: columns that it takes as narrow decimals
-        self.narrow_columns = frozenset() if self._plain is None else self._plain.narrow_columns
-        can_raise = self._can_raise = self._plain is not None and self._plain.can_raise
-        by_code = [(part.column, part.mask) for part in self._by_code]
-        self._steps = None if can_raise else FilterSteps(by_code, others, tests, schema, self.narrow_columns)
-        self._may_test_first = (
-            predicate is not None and not can_raise and all(isinstance(one, AdaptiveKeyFilter) for one in tests)
-        )
+        self.narrow_columns = frozenset() if plain is None else plain.narrow_columns
+        can_raise = plain is not None and plain.can_raise
+        looks = [(part.column, part.mask) for part in by_code]
+        self._steps = None if can_raise else FilterSteps(looks, others, tests, schema, self.narrow_columns)
+        are_keys = all(isinstance(one, AdaptiveKeyFilter) for one in tests)
+        super().__init__(by_code, plain, plain_columns, tests, predicate is not None and not can_raise and are_keys)
         #: columns of the filter and the others, by what is asked for
         self._sides: dict[tuple[str, ...], tuple[list[str], list[str], SideBySide]] = {}
-        #: rows that tests, and the predicate, were asked about, and those that they left
-        self._tested, self._asked = _Share(), _Share()
 
     def batches(
         self,
@@ -203,61 +191,6 @@ class RowFilter:
         batch = beside.read(looked_at, Beside(sides, batch, left))
         return batch, self.mask(batch, first.test), looked_at
 
-    def mask(self, batch: pa.RecordBatch, passed: AdaptiveKeyFilter | None = None) -> Mask | None:
-        """Return the mask of a batch's rows, which has ``columns`` at least; None: all are kept.
-
-        passed: a test that all of its rows have passed.
-        """
-        tests = self._tests if passed is None else [test for test in self._tests if test is not passed]
-        if not tests:
-            return self._predicate_mask(batch, None)
-        if not self._may_test_first:
-            return mask_of(tests, batch, self._predicate_mask(batch, None))
-        if self._tested.is_smaller_than(self._asked):
-            tested = mask_of(tests, batch)
-            left = self._tested.add(tested, batch.num_rows)
-            mask = self._predicate_mask(batch, tested) if left else tested
-            self._asked.add(mask, left)
-        else:
-            mask = self._predicate_mask(batch, None)
-            left = self._asked.add(mask, batch.num_rows)
-            mask = mask_of(tests, batch, mask)
-            self._tested.add(mask, left)
-        return mask
-
-    def _predicate_mask(self, batch: pa.RecordBatch, mask: Mask | None) -> Mask | None:
-        """Return the mask of rows that meet the predicate, within another mask; None: there is no predicate."""
-        for part in self._by_code:
-            found = part.mask(batch)
-            mask = found if mask is None else mask.both(found)
-        return mask if self._plain is None else self._narrowed(batch, self._plain, mask)
-
-    def _narrowed(self, batch: pa.RecordBatch, plain: CompiledExpression, mask: Mask | None) -> Mask:
-        """Return the mask and what the part over plain columns says."""
-        if mask is None:
-            return plain.mask(*self._plain_of(batch))
-        if self._can_raise or mask.kept > FEW_ROWS_SHARE * batch.num_rows:
-            return mask.both(plain.mask(*self._plain_of(batch)))
-        if not mask.kept:
-            return mask
-        columns, places = self._plain_of(batch)
-        if places is None:
-            return narrowed_mask(mask, plain.mask(kept_rows(columns, mask)))
-        return narrowed_mask(mask, plain.mask(kept_columns(columns, mask, places, self._plain_schema)))
-
-    def _plain_of(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int] | None]:
-        """Return a batch with the columns that the part over plain ones looks at, and their places; None: in order."""
-        schema = batch.schema
-        if schema is not self._seen_schema and not schema.equals(self._seen_schema):  # most are as the one before
-            columns = batch.select(self._plain_columns)
-            plain = plain_batch(columns)
-            if plain is not columns:
-                return plain, None
-            self._seen_schema, self._plain_schema = schema, columns.schema
-            places = [schema.get_field_index(name) for name in self._plain_columns]
-            self._plain_places = None if places == list(range(batch.num_columns)) else places
-        return batch, self._plain_places
-
 
 class _Beside:
     """Columns that the filter does not look at, which are opened where the first row of them is wanted."""
@@ -284,24 +217,6 @@ class _Beside:
         return batch
 
 
-class _Share:
-    """The share of its rows that a filter has kept."""
-
-    def __init__(self) -> None:
-        self._asked = self._left = 0
-
-    def add(self, mask: Mask | None, rows: int) -> int:
-        """Record the rows kept of so many, None: all, and return their number."""
-        left = rows if mask is None else mask.kept
-        self._asked += rows
-        self._left += left
-        return left
-
-    def is_smaller_than(self, other: _Share) -> bool:
-        """Whether both are known, and this one is smaller."""
-        return self._left * other._asked < other._left * self._asked
-
-
 def _next(stream: ColumnStream, share: _Rows) -> pa.RecordBatch:
     """Return the rows of the next batch that are looked at."""
     batch = stream.read(None if isinstance(share, bool) else share)
@@ -325,50 +240,11 @@ def kept(batch: pa.RecordBatch, mask: Mask | None, columns: Sequence[str]) -> pa
     return chosen if mask is None else kept_rows(chosen, mask)
 
 
-class _CodePart:
-    """A part of a predicate over one column that comes as a dictionary; what it says of the last one is kept."""
-
-    def __init__(self, column: str, part: CompiledExpression) -> None:
-        self.column = column
-        self._part = part
-        self._dictionary: pa.Array | None = None
-        #: result for each text
-        self._said: Mask | None = None
-        self._says_of_null: bool | None = None
-
-    def mask(self, batch: pa.RecordBatch) -> Mask:
-        """Return the part's result for each row of a batch, from that for each text and for null."""
-        place = batch.schema.get_field_index(self.column)
-        dictionary = dictionary_of(batch, place)
-        if dictionary is None:
-            return self._of(batch.column(place))
-        said, of_null = self._of_texts(dictionary)
-        flags: Mask | None = flags_of_codes(batch, place, said, of_null)
-        if flags is not None:
-            return flags
-        codes = batch.column(place).indices
-        of_rows = pc.take(said.array(), codes)
-        return Mask(pc.fill_null(of_rows, _TRUE) if codes.null_count and of_null else of_rows)
-
-    def _of_texts(self, dictionary: pa.Array) -> tuple[Mask, bool]:
-        """Return the part's result for each text and for null."""
-        if self._says_of_null is None:
-            self._says_of_null = bool(self._of(pa.nulls(1, dictionary.type)).kept)
-        said = self._said
-        if said is None or (dictionary is not self._dictionary and not dictionary.equals(self._dictionary)):
-            said = self._said = self._of(dictionary)
-        self._dictionary = dictionary
-        return said, self._says_of_null
-
-    def _of(self, texts: pa.Array) -> Mask:
-        return self._part.mask(pa.RecordBatch.from_arrays([texts], names=[self.column]))
-
-
-def _over_code(part: Expression, schema: pa.Schema, coded: Collection[str]) -> _CodePart | None:
+def _over_code(part: Expression, schema: pa.Schema, coded: Collection[str]) -> CodePart | None:
     """Return a part of a predicate over one column that comes as a dictionary; None: it is none, or it may fail."""
     names = set(columns_of(part))
     if len(names) != 1 or not names.issubset(coded):
         return None
     (name,) = names
     compiled = compile_predicate(part, pa.schema([schema.field(name)]))
-    return None if compiled.can_raise else _CodePart(name, compiled)
+    return None if compiled.can_raise else CodePart(name, compiled)

@@ -12,7 +12,7 @@ import pytest
 
 from engine.column_expressions.expressions import col, lit
 from engine.errors import DataError
-from engine.expressions.evaluate import evaluate
+from engine.expressions.evaluate import CompiledExpression, evaluate
 from engine.memory.budget import Budget, Kind
 from engine.parquet import scan_memory
 from engine.parquet.column_streams import ColumnStream
@@ -205,13 +205,13 @@ def test_few_rows_that_are_left_with_the_numbers_of_many_texts_are_no_wide_rows(
 def _asked_rows(monkeypatch, predicate, tests):
     """Return of how many rows the predicate was asked in each batch of a thousand, and the days that were left."""
     asked = []
-    narrowed = RowFilter._narrowed
+    mask = CompiledExpression.mask
 
-    def counted(self, batch, plain, mask):
-        asked.append(batch.num_rows if mask is None else mask.kept)
-        return narrowed(self, batch, plain, mask)
+    def counted(self, batch, places=None):
+        asked.append(batch.num_rows)
+        return mask(self, batch, places)
 
-    monkeypatch.setattr(RowFilter, "_narrowed", counted)
+    monkeypatch.setattr(CompiledExpression, "mask", counted)
     row_filter = RowFilter(predicate.expression, _schema(TABLE.schema.names), (), tests)
     found = row_filter.batches(_Decoded(), ["day"], 1000, ROWS)
     return asked, [day for batch in found for day in batch.column("day").to_pylist()]
@@ -223,8 +223,9 @@ def _days(*days):
 
 def test_keys_are_tested_before_a_predicate_that_leaves_more_rows(monkeypatch):
     asked, days = _asked_rows(monkeypatch, col("price") >= 0, [_days(3, 111, 112)])
-    # the first batch says which of them leaves fewer; of batches without such a key nothing more is asked
-    assert asked == [1000, 200]
+    # the first batch says which column leaves few by itself, and which of them leaves fewer; of batches without such a
+    # key nothing more is asked
+    assert asked == [1000, 1000, 200]
     priced = [row // 100 for row in range(ROWS) if row % 13 and row // 100 in (3, 111, 112)]
     assert days == priced
 

@@ -65,10 +65,13 @@ def test_few_rows_of_a_mask_are_looked_up_alone(monkeypatch, is_coded, share):
     array = pa.array(values, pa.int64())
     mask = Mask(pa.array([row % 100 < share for row in range(1000)]))
     copied = []
-    few = AdaptiveKeyFilter._few
-    monkeypatch.setattr(
-        AdaptiveKeyFilter, "_few", lambda self, batch, mask: copied.append(mask.kept) or few(self, batch, mask)
-    )
+    kept = adaptive_key_filter.kept_columns
+
+    def counted(batch, mask, *rest):
+        copied.append(mask.kept)
+        return kept(batch, mask, *rest)
+
+    monkeypatch.setattr(adaptive_key_filter, "kept_columns", counted)
     test = AdaptiveKeyFilter("k", key_filter([pa.array([3, 5])], 64))
     found = test.mask_of(pa.record_batch({"k": array.dictionary_encode() if is_coded else array}), mask)
     assert found.array().to_pylist() == [row % 100 < share and values[row] in (3, 5) for row in range(1000)]

@@ -25,6 +25,8 @@ class Aggregate(ChainedOperator):
     """Hash aggregation in one of its phases."""
 
     takes_opened = True
+    #: an aggregate needs all of its input
+    is_satisfied = False
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Take the operator's memory."""
@@ -55,11 +57,6 @@ class Aggregate(ChainedOperator):
         return context.value_owner(self.descriptor) if phase in PARTIAL_PHASES and context.shares_values else None
 
     @property
-    def is_satisfied(self) -> bool:
-        """An aggregate needs all of its input."""
-        return False
-
-    @property
     def _open_aggregate(self) -> HashAggregate:
         assert self._aggregate is not None, "aggregate is closed"
         return self._aggregate
@@ -73,11 +70,13 @@ class Aggregate(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Add a batch; a partial aggregate may emit, and so does one of runs when the next one begins."""
+        aggregate = self._aggregate
+        assert aggregate is not None, "aggregate is closed"
         if self._by_run and self._run != self.context.run:
             self._run = self.context.run
-            for result in self._open_aggregate.end_run():
+            for result in aggregate.end_run():
                 self._pass_on(result)
-        for result in self._open_aggregate.add_batch(batch):
+        for result in aggregate.add_batch(batch):
             self._pass_on(result)
 
     def finish(self) -> None:

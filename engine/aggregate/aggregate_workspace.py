@@ -1,7 +1,6 @@
 """AggregateWorkspace: what the levels of one final or single aggregate work with, one after the other.
 
     work = AggregateWorkspace(spec, layout, pool, space)        takes two pages of the pool
-    work.insert(batch, form)                    a batch on its way into the table
     work.scan(store, partition)                 groups of the table as states
     work.results(store, partition)              and as results, which are counted
     work.queue(kept, level)                     partitions that are over: they wait for the next level
@@ -32,7 +31,7 @@ from engine.aggregate.file_passes import FilePasses
 from engine.aggregate.group_input import StateBinding
 from engine.aggregate.partition_merger import PartitionMerger
 from engine.aggregate.state_columns import GroupScan
-from engine.aggregate.table_insert import TableInsert, table_of
+from engine.aggregate.table_insert import table_of
 from engine.closing import close_all
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
@@ -110,10 +109,6 @@ class AggregateWorkspace:
     def spilled_bytes(self) -> int:
         """Bytes of states written to files so far, before compression."""
         return self._finished_bytes + self.files.raw_bytes
-
-    def insert(self, batch: pa.RecordBatch, form: InputForm) -> TableInsert:
-        """Return the insertion of a batch's rows into the table."""
-        return TableInsert(self.table, self.table.open(form.key_columns, batch, form.binding))
 
     def scan(self, store: int = ALL, partition: int = ALL) -> GroupScan:
         """Return the groups of a store as states."""

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
+from engine.aggregate.table_insert import TableInsert
 from engine.records.batch_limits import BATCH_ROWS_MAX
 
 #: share of new groups among the rows above which states pass a full table. So many are new with about three times the
@@ -58,13 +59,14 @@ class GroupingPhase:
 
     def add(self, batch: pa.RecordBatch, form: InputForm) -> int:
         """Put rows into the table; return how many are in."""
-        insert = self._work.insert(batch, form)
+        insert = TableInsert(self._table, self._table.open(form.key_columns, batch, form.binding))
         while not self.is_of_no_use:
             before = insert.position
             is_whole = insert.until_full()
             self._rows += insert.position - before
             if is_whole:
-                self._watch_caches()
+                if self._table.group_count >= self._groups_to_look_at:
+                    self._watch_caches()
                 break
             self._look_at_groups()
             if not self.is_of_no_use:
@@ -72,11 +74,10 @@ class GroupingPhase:
         return insert.position
 
     def _watch_caches(self) -> None:
-        if self._table.group_count >= self._groups_to_look_at:
-            self._groups_to_look_at *= 2
-            pool = self._work.pool
-            if self._watches_caches or self._bytes_expected() > pool.page_limit * pool.page_size:
-                self._look_at_groups()
+        self._groups_to_look_at *= 2
+        pool = self._work.pool
+        if self._watches_caches or self._bytes_expected() > pool.page_limit * pool.page_size:
+            self._look_at_groups()
 
     def _bytes_expected(self) -> float:
         """Return the expected bytes of groups of keys in no order: of n rows, about n^2 / 2 / groups have met one."""

@@ -68,7 +68,7 @@ class HashAggregate:
         check_output(self._layout, output_schema, gives_states=spec.phase in PARTIAL_PHASES)
         #: rows that came in
         self.rows_in = 0
-        self._compact_columns = self.compact_columns
+        self.compact_columns = self._columns_that_may_be_compact()
         #: schema of the last batch, after decoding columns that must not be compact
         self._known_schema = self._input_schema
         spec = msgspec.structs.replace(spec, input_schema=self._input_schema, output_schema=output_schema)
@@ -83,9 +83,8 @@ class HashAggregate:
         """The ``PartitionRouter`` that takes states as rows, if they come as such."""
         return self._grouping.router
 
-    @property
-    def compact_columns(self) -> frozenset[str]:
-        """Columns that may come smaller than plain.
+    def _columns_that_may_be_compact(self) -> frozenset[str]:
+        """Return the columns that may come smaller than plain.
 
         Keys that are nothing else as codes of dictionaries; as narrow decimals those that are added up or counted, and
         nothing else.
@@ -133,7 +132,7 @@ class HashAggregate:
             SpillError: states cannot be written.
         """
         if not batch.schema.equals(self._known_schema):
-            batch = plain_batch(batch, self._compact_columns)
+            batch = plain_batch(batch, self.compact_columns)
             if not self._is_input(batch.schema):
                 raise SchemaError(f"an aggregate of {self._input_schema} got a batch of {batch.schema}")
             self._known_schema = batch.schema
@@ -147,7 +146,7 @@ class HashAggregate:
 
     def _is_input(self, schema: pa.Schema) -> bool:
         return schema.names == self._input_schema.names and all(
-            plain_type(field.type) == wanted or (field.name in self._compact_columns and is_narrow(field.type, wanted))
+            plain_type(field.type) == wanted or (field.name in self.compact_columns and is_narrow(field.type, wanted))
             for field, wanted in zip(schema, self._input_schema.types, strict=True)
         )
 

@@ -26,7 +26,7 @@ Held by: tests/aggregate/test_partial_aggregate.py
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -91,9 +91,17 @@ class PreAggregation:
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take rows; the iterator does the work, and must be read to its end. Raises: DataError: a sum overflows."""
         first = 0
-        if self.state is AggregateState.GROUPING:
-            first = yield from self._group(batch)
-        if self.state is AggregateState.PASSING_THROUGH:
+        if self._progress.state is AggregateState.GROUPING:
+            opened = self._table.open(self._layout.key_columns, batch, self._binding)
+            insert, is_whole = TableInsert(self._table, opened), False
+            while not is_whole and self._progress.state is AggregateState.GROUPING:
+                is_whole = insert.until_full()
+                if not is_whole:
+                    yield from self._give_out()
+                self._check_reduction(self._rows_in + insert.position)
+            first = insert.position
+            self._rows_in += first
+        if self._progress.state is AggregateState.PASSING_THROUGH:
             if self._table.group_count > 0:  # once: to empty a large table takes as long as to pass a batch
                 yield from self._give_out()
             if first < batch.num_rows:
@@ -106,18 +114,6 @@ class PreAggregation:
             columns = [batch.column(column) for column in [*self._layout.key_columns, *self._layout.columns]]
             return pa.RecordBatch.from_arrays(columns, schema=self._spec.output_schema)
         return ungrouped_states(batch, self._layout, self._spec.output_schema)
-
-    def _group(self, batch: pa.RecordBatch) -> Generator[pa.RecordBatch, None, int]:
-        """Put rows into the table, which is given out when it is full; return the first to be passed through."""
-        opened = self._table.open(self._layout.key_columns, batch, self._binding)
-        insert, is_whole = TableInsert(self._table, opened), False
-        while not is_whole and self.state is AggregateState.GROUPING:
-            is_whole = insert.until_full()
-            if not is_whole:
-                yield from self._give_out()
-            self._check_reduction(self._rows_in + insert.position)
-        self._rows_in += insert.position
-        return insert.position
 
     def _check_reduction(self, rows: int) -> None:
         """Stop grouping where, since the last look, it has not made rows fewer. Without keys it always does."""

@@ -58,7 +58,7 @@ block_vectors      values of a column in the cache, and back
 program_run        what each batch passes: its inputs for a program, its mask, the batch made of it
 program_builder.py which steps an expression is made of
 program_numbers.py program_logic.py   the steps of arithmetic, casts and dates; of conditions and choices
-meaning.py         what of an expression over a schema is kept under
+meaning            what of an expression over a schema is kept under
 evaluate.py        compiled expressions, predicates, projections over batches
 infer.py           types and schemas of expressions
 """

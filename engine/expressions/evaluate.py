@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -48,6 +49,7 @@ _KEPT_BYTES_MAX: Final = 8 << 20
 _COMPILED_BYTES: Final = 2048
 _BYTES_PER_ENCODED: Final = 12
 _VALUE_TEXT_MAX = 80
+_EXPRESSION: Final = attrgetter("expression")
 _NEWLINE = "\n"
 #: message of Arrow's about a text that it cannot read
 _UNREAD_TEXT = "Failed to parse string"
@@ -253,6 +255,7 @@ class _CompiledProjection:
         self._schema = schema
         self._operands = operands = [compile_operand(expression, schema, self._shared) for expression in expressions]
         self.columns = [CompiledExpression(*each, schema) for each in zip(expressions, operands, strict=True)]
+        self.types = [operand.type for operand in operands]
         #: steps, and the positions of the results that they compute
         self.program, self.positions = build_program(operands, LOWERINGS)
         #: the indexes of the results, with places of what is just a column, which no step computes
@@ -351,11 +354,11 @@ def compile_projection(
 
     narrow: columns of the output that may be narrow decimals.
     """
-    meaning = Meaning(tuple(one.expression for one in named), input_schema)
+    meaning = Meaning(tuple(map(_EXPRESSION, named)), input_schema)
     compiled = _compiled(meaning, _kept_projection, _new_projection)
-    for one, expression, field in zip(named, compiled.columns, output_schema, strict=True):
-        if expression.type != field.type:
-            raise SchemaError(f"column {one.name!r} is {expression.type}, the output schema has {field.type}")
+    for one, data_type, field in zip(named, compiled.types, output_schema, strict=True):
+        if data_type != field.type:
+            raise SchemaError(f"column {one.name!r} is {data_type}, the output schema has {field.type}")
 
     return Projection(compiled, output_schema, narrow)
 

@@ -41,6 +41,7 @@ from engine.graph.deployment import (
 )
 from engine.graph.task_wait import TaskWait
 from engine.insight.processor_time import ProcessorTime
+from engine.operators.chain_link import ChainEnd
 from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
 from engine.operators.meter import Meter
@@ -53,7 +54,7 @@ from engine.operators.task_waits import wait_of
 from engine.storage.store_counters import counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _BAD_ROWS: Final = attrgetter("bad_rows")
 _IDLE_NS: Final = attrgetter("idle_ns")
@@ -61,7 +62,7 @@ _ROWS_OUT: Final = attrgetter("rows_out")
 _SIZE_BYTES: Final = attrgetter("size_bytes")
 
 
-class TaskOutput:
+class TaskOutput(ChainEnd):
     """The end of a chain: every batch goes to the writer of each data set of the vertex."""
 
     def __init__(self) -> None:
@@ -77,11 +78,8 @@ class TaskOutput:
     takes_opened = True
     router = None
     compact_columns: frozenset[str] = frozenset()
-
-    @property
-    def is_satisfied(self) -> bool:
-        """Whether nothing more is needed: other tasks decide for themselves."""
-        return False
+    #: other tasks decide for themselves whether they need more
+    is_satisfied = False
 
     def ahead(self) -> None:
         """Return None: what is written is in order."""
@@ -90,11 +88,6 @@ class TaskOutput:
         """Let consumers know it."""
         for partition in self.partitions:
             partition.life.has_whole_groups = True
-
-    def process(self, batch: pa.RecordBatch) -> None:
-        """Write a batch to all data sets."""
-        for writer in self.writers:
-            writer.emit(batch)
 
     def keep_runs(self, runs: KeptRuns) -> None:
         """Pass sorted runs to the one data set that takes them."""

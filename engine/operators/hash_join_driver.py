@@ -182,15 +182,19 @@ class HashJoinDriver:
     def _probe_with(self, join: HashJoin) -> None:
         self._router = router = SpillRouter(join) if join.partitions_spilled else None
         # Of a batch a join may leave a few rows. The first ones are passed on at once, for consumers of few rows.
-        small, takes_opened, has_begun = SmallBatches(rows_min=1), self._output.takes_opened, False
+        output, check_cancelled = self._output, self._context.check_cancelled
+        small, takes_opened, has_begun = SmallBatches(rows_min=1), output.takes_opened, False
         for batch in self._probe_batches(router):
             if not has_begun and self._keeps_groups_whole(join):
-                self._output.say_whole_groups()
+                output.say_whole_groups()
             has_begun = True
             # A satisfied limit does not stop an input whose producers run on: it is drained.
-            if not self._output.is_satisfied:
+            if not output.is_satisfied:
                 for result in join.probe(opened(batch) if takes_opened else batch):
-                    self._emit(small.add(result))
+                    for made in small.add(result):
+                        check_cancelled()
+                        if not output.is_satisfied:
+                            output.process(made)
             elif self._member is not None and self._member.marks:
                 for _ in join.probe(batch):  # for the sake of the rows that it marks
                     pass
@@ -220,11 +224,16 @@ class HashJoinDriver:
             size_bytes += batch_bytes(batch)
 
     def _probe_batches(self, router: SpillRouter | None) -> Iterator[pa.RecordBatch]:
+        if self._further is None:
+            return self._probe.batches(router)
+        return self._begun_batches(self._further)
+
+    def _begun_batches(self, further: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         while self._ahead:
             yield self._ahead.pop(0)
         if self._ahead_memory is not None:
             self._ahead_memory.close()
-        yield from self._probe.batches(router) if self._further is None else self._further
+        yield from further
 
     def close(self) -> None:
         """Give pages and files back."""
@@ -258,11 +267,11 @@ class HashJoinDriver:
     def _join_spec(self) -> JoinSpec:
         operator = self._operator
         context = self._context
-        left, right = (to_arrow_schema(schema) for schema in self._descriptor.input_schemas)
+        left, right = map(to_arrow_schema, self._descriptor.input_schemas)
         return JoinSpec(
             how=operator.how,
-            left=JoinInput(left, tuple(left.get_field_index(name) for name in operator.left_keys)),
-            right=JoinInput(right, tuple(right.get_field_index(name) for name in operator.right_keys)),
+            left=JoinInput(left, tuple(map(left.get_field_index, operator.left_keys))),
+            right=JoinInput(right, tuple(map(right.get_field_index, operator.right_keys))),
             output=tuple(operator.output),
             output_schema=to_arrow_schema(self._descriptor.output_schema),
             build_is_left=operator.build_left,

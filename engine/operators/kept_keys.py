@@ -38,14 +38,18 @@ class KeptKeys:
         if self._arrays is None:
             return
         self._rows_left -= batch.num_rows
-        columns = [(arrays, batch.column(column), self._types[column]) for column, arrays in self._arrays.items()]
-        self._size_bytes += sum(array.nbytes for _, array, _ in columns)
-        is_plain = all(array.type == data_type for _, array, data_type in columns)  # no codes of a dictionary
+        is_plain = True  # no codes of a dictionary
+        columns = []
+        for column, arrays in self._arrays.items():
+            array = batch.column(column)
+            columns.append((arrays, array))
+            self._size_bytes += array.nbytes
+            is_plain = is_plain and array.type == self._types[column]
         has_room = self._rows_left >= 0 and self._size_bytes <= self._bytes_max
         if not (is_plain and has_room and self._reserved.resize(self._size_bytes)):
             self.give_up()
             return
-        for arrays, array, _ in columns:
+        for arrays, array in columns:
             arrays.append(pa.concat_arrays([array, array.slice(0, 0)]))  # of two arrays it makes a new one
 
     def give_up(self) -> None:

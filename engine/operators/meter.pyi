@@ -1,3 +1,6 @@
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
 import pyarrow as pa
 
 from engine.exchange.sorted_partition import KeptRuns
@@ -5,6 +8,16 @@ from engine.memory.segment import MemorySegment
 from engine.operators.operator import Output
 from engine.operators.work_ahead import Ahead
 from engine.partitions.partition_router import PartitionRouter
+
+T = TypeVar("T")
+
+class Stopwatch:
+    """Adds up times."""
+
+    @property
+    def total_ns(self) -> int: ...
+    def run(self, call: Callable[[], None]) -> None: ...
+    def each(self, items: Iterator[T]) -> Iterator[T]: ...
 
 class Meter:
     rows: int

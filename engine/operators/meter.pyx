@@ -2,7 +2,10 @@
 
     operator ─► Meter.process(batch) ─► the next operator        a call of the next one, and two looks at the clock
 
-It stands in front of each operator (``operator_meters``) and is passed by every batch, so it is no Python frame.
+    Stopwatch                           time of calls, or of making items; the one under way included
+
+It stands in front of each operator (``operator_meters``) and is passed by every batch, and watches are read whenever a
+task reports, so neither is a Python frame.
 
 Held by: tests/operators/test_operator_meters.py
 """
@@ -12,6 +15,38 @@ from libc.stdint cimport int64_t
 
 from engine.exchange.monitor cimport monotonic_ns
 from engine.records.arrow_batch import batch_bytes
+
+
+@cython.final
+cdef class Stopwatch:
+    """Adds up times. Thread: runs in the task's, may be read from any."""
+
+    cdef int64_t _total_ns, _began
+
+    @property
+    def total_ns(self):
+        """Time so far."""
+        return self._total_ns + (monotonic_ns() - self._began if self._began else 0)
+
+    def run(self, call not None):
+        """Make a call."""
+        self._began = monotonic_ns()
+        try:
+            call()
+        finally:
+            self._total_ns += monotonic_ns() - self._began
+            self._began = 0
+
+    def each(self, items not None):
+        """Yield the items; the time of making them counts."""
+        end = object()
+        while True:
+            began = monotonic_ns()
+            item = next(items, end)
+            self._total_ns += monotonic_ns() - began
+            if item is end:
+                return
+            yield item
 
 
 @cython.final

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from engine.closing import close_all
 from engine.config.debug_options import FORCE_SPILL
 from engine.config.loader import Configuration
-from engine.errors import TaskCancelledError
 from engine.graph.deployment import StagedFile, TaskDeploymentDescriptor
 from engine.graph.operator_descriptor import OperatorDescriptor
 from engine.insight.processor_time import ProcessorTime
@@ -26,6 +25,7 @@ from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.value_store import CountedValues
 from engine.memory.page_budget import OPERATOR_PAGES_MIN
 from engine.operators.arrow_peak import ArrowPeak
+from engine.operators.chain_link import Cancellable, ChainLink
 from engine.operators.spill_accounts import FurtherSpill, SpillAccounts
 from engine.operators.task_services import TaskServices
 from engine.storage.store_counters import StoreTraffic
@@ -125,7 +125,7 @@ class SourceCounts(NamedTuple):
     filtered_rows: int
 
 
-class TaskContext:
+class TaskContext(Cancellable):
     """The context that operators of one attempt share: descriptor, services, counters, spaces, cancellation."""
 
     def __init__(
@@ -154,7 +154,6 @@ class TaskContext:
         self.store_traffic = StoreTraffic()
         #: counters of rich functions of this attempt
         self.function_counters: dict[str, int] = {}
-        self.is_cancelled = False
         #: work of another task of the process that comes first, for people; "": none
         self.waits_for = ""
         self._pools: list[PagePool] = []
@@ -251,11 +250,6 @@ class TaskContext:
         self.accounts.of(operator).add(further)
         self.check_cancelled()
 
-    def check_cancelled(self) -> None:
-        """Raise TaskCancelledError once the attempt was told to end; loops that wait for no input call it."""
-        if self.is_cancelled:
-            raise TaskCancelledError(f"{self.task_name} was cancelled")
-
     def cancel(self) -> None:
         """Have the attempt's loops and its spilling end with TaskCancelledError. Thread: any."""
         self.is_cancelled = True
@@ -289,7 +283,7 @@ class TaskContext:
         close_all([*(space.close for space in self._spaces), *(pool.close for pool in self._pools)])
 
 
-class ChainedOperator:
+class ChainedOperator(ChainLink):
     """Base of the steps of a chain."""
 
     def __init__(self, descriptor: OperatorDescriptor) -> None:
@@ -309,11 +303,6 @@ class ChainedOperator:
     compact_columns: frozenset[str] = frozenset()
     #: True if work for it runs beside the task; from any thread
     is_at_work = False
-
-    @property
-    def is_satisfied(self) -> bool:
-        """Whether nothing more is needed from upstream."""
-        return self.output.is_satisfied
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Prepare; called from tail to head."""

@@ -16,56 +16,18 @@ Thread: counts in the task's, may be read from any. Source: Flink's busy time, D
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from time import perf_counter_ns
-from typing import TYPE_CHECKING, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from engine.graph.deployment import OperatorCounters
-from engine.operators.meter import Meter
+from engine.operators.meter import Meter, Stopwatch
 
 if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.operator import Output
     from engine.operators.spill_accounts import SpillAccounts
-
-T = TypeVar("T")
-
-
-class Stopwatch:
-    """Adds up the time of calls, the one under way included."""
-
-    __slots__ = ("_began", "_total_ns")
-
-    def __init__(self) -> None:
-        self._total_ns = 0
-        self._began = 0
-
-    @property
-    def total_ns(self) -> int:
-        """Time so far; from any thread."""
-        began = self._began
-        return self._total_ns + (perf_counter_ns() - began if began else 0)
-
-    def run(self, call: Callable[[], None]) -> None:
-        """Make a call."""
-        self._began = perf_counter_ns()
-        try:
-            call()
-        finally:
-            self._total_ns, self._began = self.total_ns, 0
-
-    def each(self, items: Iterator[T]) -> Iterator[T]:
-        """Yield the items; the time of making them counts."""
-        end = object()
-        while True:
-            began = perf_counter_ns()
-            item = next(items, end)
-            self._total_ns += perf_counter_ns() - began
-            if item is end:
-                return
-            yield cast("T", item)
 
 
 class ChainMeters:

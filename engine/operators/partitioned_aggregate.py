@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
     """Aggregates of all input of this subtask."""
 
-    @property
-    def is_satisfied(self) -> bool:
-        """False: it needs all of its input."""
-        return False
+    #: an aggregate needs all of its input
+    is_satisfied = False
 
     def _made(self, schema: pa.Schema, context: TaskContext) -> PartitionedGroups:
         one = self.descriptor.operator

@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 class FileSink(ChainedOperator):
     """Writes batches to the attempt's staged files."""
 
-    @property
-    def is_satisfied(self) -> bool:
-        """A sink takes everything."""
-        return False
+    #: a sink takes everything
+    is_satisfied = False
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Create the attempt's file."""

@@ -34,6 +34,8 @@ class Sort(ChainedOperator):
     """External sort of all input of this subtask."""
 
     takes_pages = True
+    #: a sort needs all of its input
+    is_satisfied = False
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Take the operator's memory."""
@@ -72,11 +74,6 @@ class Sort(ChainedOperator):
     def rows_in(self) -> int:
         """Rows taken so far."""
         return self._open_sorter.rows_in + self._rows_dropped
-
-    @property
-    def is_satisfied(self) -> bool:
-        """A sort needs all of its input."""
-        return False
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Add a batch: of a top-n those rows that can be among the first, as far as that is known."""

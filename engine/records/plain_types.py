@@ -92,14 +92,9 @@ def is_foreign(data_type: pa.DataType) -> bool:
     return any(is_foreign(data_type.field(index).type) for index in range(data_type.num_fields))
 
 
-def _has_plain_types(schema: pa.Schema) -> bool:
-    """Whether all types are plain with any parameters."""
-    return PLAIN_IDS.issuperset(map(_ID, schema.types))
-
-
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema with plain types, itself when all are; names, nullability and metadata stay."""
-    if _has_plain_types(schema):
+    if PLAIN_IDS.issuperset(map(_ID, schema.types)):
         return schema
     fields = []
     for field in schema:
@@ -169,7 +164,7 @@ def is_coded(data_type: pa.DataType) -> bool:
 
 def plain_batch(batch: pa.RecordBatch, coded: Collection[str] = ()) -> pa.RecordBatch:
     """Return the batch with every column in its plain type, but for some that may be codes; itself when all are."""
-    if _has_plain_types(batch.schema):
+    if PLAIN_IDS.issuperset(map(_ID, batch.schema.types)):
         return batch
     schema = plain_schema(batch.schema)
     if coded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from engine.accumulators.aggregate_functions import result_schema
 from engine.aggregate import grouping_phase
 from engine.aggregate.aggregate_spec import AggregateSpec
+from engine.aggregate.aggregate_workspace import InputForm
 from engine.aggregate.grouping_phase import GroupingPhase
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.partitions.recursion import Recursion
@@ -36,6 +37,9 @@ class _Table:
 
     groups_made = group_count
 
+    def open(self, key_columns: list[int], batch: list[int], binding: object) -> list[int]:
+        return batch
+
     def store_sizes(self) -> list[tuple[int, int]]:
         return [(GROUP_BYTES * len(self.keys), len(self.keys))]
 
@@ -59,16 +63,15 @@ def rows_taken(keys: list[int], groups_that_fit: int, *, watches_caches: bool = 
     work: Any = SimpleNamespace(
         table=table,
         files=None,
-        insert=lambda batch, _form: _Insert(table, batch),
         pool=SimpleNamespace(page_limit=groups_that_fit * GROUP_BYTES // PAGE_BYTES, page_size=PAGE_BYTES),
         spec=SimpleNamespace(force_spill=False),
         partition_count=8,
         recursion=Recursion(),
     )
-    phase = GroupingPhase(work, 0, watches_caches)
+    phase, form = GroupingPhase(work, 0, watches_caches), InputForm([], cast("Any", None))
     for start in range(0, len(keys), 10):
         batch: Any = keys[start : start + 10]
-        phase.add(batch, "rows")
+        phase.add(batch, form)
         if phase.is_of_no_use:
             return start + len(batch)
     return len(keys)
@@ -77,6 +80,12 @@ def rows_taken(keys: list[int], groups_that_fit: int, *, watches_caches: bool = 
 @pytest.fixture(autouse=True)
 def caches_of_few_groups(monkeypatch):
     monkeypatch.setattr(grouping_phase, "CACHED_GROUPS", 64)
+
+
+@pytest.fixture(autouse=True)
+def lists_of_numbers(request, monkeypatch):
+    if "workshop" not in request.fixturenames:
+        monkeypatch.setattr(grouping_phase, "TableInsert", _Insert)
 
 
 def drawn(keys: int) -> list[int]:

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from engine import Environment, col, sum_
 from engine.graph.deployment import OperatorCounters, TaskCounters, operator_totals
-from engine.operators.meter import Meter
-from engine.operators.operator_meters import ChainMeters, Stopwatch, with_edges
+from engine.operators.meter import Meter, Stopwatch
+from engine.operators.operator_meters import ChainMeters, with_edges
 from engine.operators.spill_accounts import SpillAccounts
 from engine.rest.vertex_document import subtask_metrics
 

@@ -36,7 +36,7 @@ class Output:
 
 def sent(seconds, batches, kind="map"):
     """Return what a worker is sent of some batches."""
-    operator = object.__new__(PythonFunctionOperator)
+    operator = PythonFunctionOperator.__new__(PythonFunctionOperator)
     operator._session, operator._marker, operator._rows = Session(seconds), None, None
     operator._small = SmallBatches(1, rows_enough=ROWS_ENOUGH) if kind in python_operator.ROW_KINDS else None
     operator.output = Output()

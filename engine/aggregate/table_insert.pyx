@@ -10,22 +10,20 @@ The row that found no room twice is held beyond the limit of the pool, one group
 Held by: tests/aggregate/test_hash_aggregate.py
 """
 
-from __future__ import annotations
+cimport cython
+from libc.stdint cimport int64_t
 
-from engine.accumulators.aggregate_layout import AggregateLayout
+from engine.aggregate.group_input cimport GroupInput
+from engine.aggregate.group_table cimport GroupTable
 from engine.aggregate.aggregate_spec import FORCED_GROUPS
-from engine.aggregate.group_input import GroupInput
-from engine.aggregate.group_table import GroupTable
 from engine.errors import MemoryBudgetError
-from engine.memory.page_pool import PagePool
 
-_RESERVED_AFTER = 1
-_ENDS_AFTER = 2
+cdef enum:
+    RESERVED_AFTER = 1
+    ENDS_AFTER = 2
 
 
-def table_of(
-    layout: AggregateLayout, pool: PagePool, partition_count: int, separate_stores: bool, force_spill: bool
-) -> GroupTable:
+def table_of(layout, pool, partition_count, bint separate_stores, bint force_spill):
     """Return an empty table for the groups of a layout. Raises: MemoryBudgetError."""
     return GroupTable(
         pool,
@@ -39,29 +37,32 @@ def table_of(
     )
 
 
-class TableInsert:
+@cython.final
+cdef class TableInsert:
     """Puts rows into a table, in order."""
 
-    def __init__(self, table: GroupTable, opened: GroupInput) -> None:
-        self._table = table
-        self._opened = opened
-        self._failures = 0
-        #: rows that are in
-        self.position = 0
+    cdef GroupTable _table
+    cdef GroupInput _opened
+    cdef int _failures
+    #: rows that are in
+    cdef readonly int64_t position
+
+    def __init__(self, GroupTable table not None, GroupInput opened not None):
+        self._table, self._opened = table, opened
 
     @property
-    def is_stuck(self) -> bool:
+    def is_stuck(self):
         """Whether the last step took no row."""
         return self._failures > 0
 
-    def until_full(self) -> bool:
+    def until_full(self):
         """Put rows in until the table is full; return whether all are in.
 
         Raises: MemoryBudgetError: the machine has no memory for a group; DataError: a sum overflows.
         """
-        reached = self._table.add(self._opened, self.position, self._failures > _RESERVED_AFTER)
+        cdef int64_t reached = self._table.add(self._opened, self.position, self._failures > RESERVED_AFTER)
         self._failures = 0 if reached > self.position else self._failures + 1
-        if self._failures > _ENDS_AFTER:
+        if self._failures > ENDS_AFTER:
             raise MemoryBudgetError("the machine has no memory for a group of an aggregate")
         self.position = reached
         return reached == self._opened.row_count

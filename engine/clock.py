@@ -30,8 +30,9 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks."""
 
-    #: ``time.monotonic()``: no call of a Python function
-    monotonic_s = staticmethod(time.monotonic)
+    def monotonic_s(self) -> float:
+        """Return ``time.monotonic()``."""
+        return time.monotonic()
 
     def wall_ms(self) -> int:
         """Return ``time.time()`` in whole milliseconds."""

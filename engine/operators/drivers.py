@@ -10,6 +10,7 @@ chain. Counters are plain ints, written by the task's thread only and read by ot
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
@@ -160,7 +161,7 @@ class SourceDriver:
             self._scan = ScanThreads(readers, taken, context, keeps_runs=operator.in_runs, ahead=ahead)
         elif self._queue is None and is_joining(self._reader):
             left = iter(self._taken(splits, 1))
-            self._reader.take_from(lambda: next(left, None))
+            self._reader.take_from(partial(next, left, None))
         self._run_reader: RunsReader | ScanThreads | None = None
         if operator.in_runs and not self._is_whole and is_in_runs(self._reader):
             self._reader.is_in_runs = True

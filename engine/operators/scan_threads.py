@@ -66,10 +66,6 @@ class _Turns:
         self.errors: dict[int, BaseException] = {}
         self.is_stopped = False
 
-    @property
-    def is_over(self) -> bool:
-        return self.turn >= len(self.splits)
-
     def has_room(self, number: int) -> bool:
         """Return whether one more batch of a split may wait."""
         return self.waiting_batches < self.batches_max or (number == self.turn and not self.batches[number])
@@ -189,7 +185,7 @@ class ScanThreads:
         while True:
             with turns.lock:
                 batch = turns.pop()
-                if batch is None and turns.is_over:
+                if batch is None and turns.turn >= len(turns.splits):
                     return
                 self.run = turns.turn + 1
                 reads = batch is None and is_reading and turns.has_room(own.number)

@@ -129,7 +129,7 @@ class FileScan:
             memory.expect(self._forms.row_bytes)
         #: Row groups whose pages are looked at before it is given up.
         self._index_looks = 0 if spec.predicate is None else _INDEX_LOOKS
-        if request.is_filtering:
+        if self._filter is not None:
             self._groups = PossibleGroups(file, request, self._schema, splits)
             self._groups.expect_pages()
         #: The row groups of a split that may have wanted rows, in runs: the first of each, and its end.

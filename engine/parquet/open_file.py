@@ -115,12 +115,9 @@ class OpenFile:
         self.found = self._forms.found
         # Last: nothing fails any more, which would leave it open.
         self._file = ChunkFile(opened)
+        #: Flag: the file is in a store, of which parts are fetched.
+        self.is_fetched = self._file.is_fetched
         self.indexes = PageIndexes(self._file, self.footer)
-
-    @property
-    def is_fetched(self) -> bool:
-        """Whether the file is in a store, of which parts are fetched."""
-        return self._file.is_fetched
 
     def narrow(self, columns: Iterable[str]) -> None:
         """Let decimals that are stored as integers come as such (``narrow_decimals``); before any column is read."""

@@ -19,10 +19,10 @@ cdef object encode = msgspec.msgpack.Encoder().encode
 cdef enum:
     KEPT_BYTES_MAX = 32 << 10       # largest size of one that is kept, encoded
     KEPT_COLUMNS_MAX = 100
-    KNOWN_BYTES_MAX = 1 << 10       # of one of which it is kept whether it is deterministic
-    KNOWN_MAX = 1024
+    KNOWN_BYTES_MAX = 4 << 10       # of one of which it is kept whether it is deterministic
+    KNOWN_MAX = 512
 
-#: whether expressions are deterministic, by their bytes
+#: flags by the bytes of expressions: they are deterministic
 cdef dict known = {}
 
 

@@ -60,7 +60,7 @@ class _Ahead(NamedTuple):
 
 
 class _Forms(NamedTuple):
-    """What follows from a footer for rows that are wanted of the file, the same for all that want these."""
+    """The form of rows that are wanted of a file, by its footer: one for all that want these."""
 
     #: columns that have another type in the file than in the source
     unlike: frozenset[str]
@@ -70,8 +70,9 @@ class _Forms(NamedTuple):
     looked_at: list[str]
     others: list[str]
     output_schema: pa.Schema
-    #: whether columns that are decoded here come out as they are, and the filter takes its own so
+    #: flag: columns that are decoded here come out as they are
     comes_as_wanted: bool
+    #: flag: the filter takes its columns as they are decoded here
     filters_as_decoded: bool
     #: width of rows; None: some have no width of their own
     row_bytes: float | None
@@ -399,7 +400,7 @@ def _new_look(
 
 
 def _forms_of(file: OpenFile, request: ScanRequest, schema: pa.Schema, tests: RowFilter | None) -> _Forms:
-    """Return what follows for rows of a file; its columns are narrow afterwards."""
+    """Return the form of rows of a file; its columns are narrow afterwards."""
     wanted = request.spec.columns
     plain = [field for field in schema if field.name in request.columns and field.name not in file.coded]
     unlike = frozenset([field.name for field in plain if field.type != file.found.field(field.name).type])

@@ -148,7 +148,7 @@ class _Kept(NamedTuple):
     places: dict[int, list[IndexPlaces]]
     #: types of all columns by those that are coded; None: as the footer alone says
     schemas: dict[frozenset[str] | None, pa.Schema]
-    #: what its readers have made of it, by what they want: the same for each of them, and not to be changed
+    #: forms of columns and rows, by what readers want: one for all of them, and not to be changed
     forms: dict[Hashable, Any]
 
 
@@ -289,7 +289,7 @@ def known_schemas(footer: pq.FileMetaData) -> dict[frozenset[str] | None, pa.Sch
 
 
 def known_forms(footer: pq.FileMetaData) -> dict[Hashable, Any]:
-    """Return what readers have made of a footer, by what they want, to be added to as ``known_groups`` is."""
+    """Return the known forms of columns and rows of a footer, by what readers want; callers may add to them."""
     forms = _kept.of(footer).forms
     if len(forms) > _FORMS_MAX:
         forms.clear()

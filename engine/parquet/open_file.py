@@ -73,7 +73,7 @@ class _ChosenPages(NamedTuple):
 
 
 class _Forms(NamedTuple):
-    """How columns of a file come, which follows from its footer."""
+    """The form in which columns of a file come, by its footer."""
 
     #: types in which pyarrow would read all columns of the file
     found: pa.Schema
@@ -109,7 +109,7 @@ class OpenFile:
         self._chosen: dict[int, _ChosenPages] = {}
         self._leaf_places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
         self.coded = frozenset(coded)
-        #: what readers have made of the footer, by what they want: not to be changed
+        #: forms of columns and rows, by what readers want; not to be changed
         self.forms = known_forms(self.footer)
         self._take(frozenset())
         self.found = self._forms.found

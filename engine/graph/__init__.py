@@ -27,6 +27,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     job_graph.py            JobGraph: vertices of chained operators and the data sets between them
     planned_step.py         what the planner expected of an operator
     chained_sources.py      sources that a join reads itself
+    components.py           connected components of what is numbered
     pipelined_regions.py    which vertices must run together, and in which order regions can run
     subpartition_share.py   which portion of one subpartition a consumer reads
     packed_sizes.py         sizes of subpartitions as bytes

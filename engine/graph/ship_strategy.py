@@ -44,11 +44,11 @@ class ResultPartitionType(StrEnum):
     PIPELINED = "PIPELINED"
     PIPELINED_PERSISTENT = "PIPELINED_PERSISTENT"
 
-    #: readable again after it was consumed
+    #: True if it is readable again after it was consumed
     is_persistent: bool
-    #: readable before it is finished
+    #: True if it is readable before it is finished
     is_pipelined: bool
-    #: a slow consumer makes the producer wait
+    #: True if a slow consumer makes the producer wait
     has_back_pressure: bool
 
     def check_supported(self) -> None:

@@ -59,9 +59,9 @@ class _Connection:
         self.pattern = pattern
         #: partitions of all producers, and the edges into each consumer
         self.partitions = partitions
-        #: whether each consumer reads from every producer
+        #: True if each consumer reads from every producer
         self.is_whole = pattern is DistributionPattern.ALL_TO_ALL
-        #: whether a consumer reads the same subpartitions of each of its producers
+        #: True if a consumer reads the same subpartitions of each of its producers
         self.is_alike = not job_edge.shares and (self.is_whole or bool(job_edge.ranges))
         self.inputs: list[InputEdges] = []
         first = partitions[:1]

@@ -35,9 +35,9 @@ class ExecutionState(StrEnum):
     FAILED = "FAILED"
     RECONCILING = "RECONCILING"
 
-    #: whether the attempt has ended
+    #: True if the attempt has ended
     is_terminal: bool
-    #: whether a TaskExecutor has been told to run the attempt and it has not ended
+    #: True if a TaskExecutor has been told to run the attempt and it has not ended
     is_deployed: bool
 
 

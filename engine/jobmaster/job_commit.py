@@ -110,9 +110,9 @@ class JobCommit:
         self._turn = threading.RLock()
         # Resolved once: the working folder may change while the job runs.
         self._by_name = {sink.sink_index: staging_of(sink.spec, self._job_id) for sink in self._sinks}
-        #: whether ``record`` takes no time
+        #: True if ``record`` takes no time
         self.records_at_once = not storage.takes_time
-        #: whether outputs are prepared and published without waiting for anything
+        #: True if outputs are prepared and published without waiting for anything
         self.is_at_once = self.records_at_once and all(
             target_named(each.target).is_at_once for each in self._by_name.values()
         )

@@ -348,12 +348,9 @@ class JobState:
         """Apply the real size of a finished result to the plan of later parts."""
         if self.history.status is JobStatus.RUNNING and not self.facts.failover.restart_count:
             try:
-                gone = self._tasks.replan(finished)
+                self._scheduling.withdraw_requests(self._tasks.replan(finished))
             except PlanError as error:
                 self._fail(failure_info(error))
-            else:
-                if gone:
-                    self._scheduling.withdraw_requests(gone)
 
     # ---- failures ----
 

@@ -34,7 +34,7 @@ class JobStatus(StrEnum):
     SUSPENDED = "SUSPENDED"
     RECONCILING = "RECONCILING"
 
-    #: whether the job has ended at this JobMaster
+    #: True if the job has ended at this JobMaster
     is_terminal: bool
 
 

@@ -197,7 +197,7 @@ class LocalLoop(asyncio.SelectorEventLoop):
             self._process_events(events)
 
     def _clear_wake_up(self):
-        """Take what was written to wake the loop; what is no zero is the number of a signal."""
+        """Read the bytes that woke the loop; one that is no zero is the number of a signal."""
         try:
             data = self._ssock.recv(4096)
         except (BlockingIOError, InterruptedError):

@@ -26,7 +26,7 @@ class TaskState(StrEnum):
     CANCELED = "CANCELED"
     FAILED = "FAILED"
 
-    #: whether the task has ended
+    #: True if the task has ended
     is_terminal: bool
 
 

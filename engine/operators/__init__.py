@@ -46,6 +46,7 @@
     broadcast_driver.py    in front of a function that is told whole data sets first
     group_marker.py    where groups begin in a stream of sorted batches
     attached_column.py rows that wait for the column which a function makes of them
+    chain_link.pyx     what each operator of a chain is and asks natively: cancelled, satisfied, the end
     arrow_peak.pyx     most memory of Arrow while a task ran
     task_waits.py      what a task waits for at a moment
     operator_meters.py rows, bytes and time of each operator of a chain (meter.pyx)

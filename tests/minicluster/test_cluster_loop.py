@@ -146,3 +146,43 @@ def test_a_closed_loop_takes_no_calls():
         loop.call_later(1, print)
     with pytest.raises(RuntimeError, match="closed"):
         loop.call_soon_threadsafe(print)
+
+
+def test_what_asyncio_builds_on_a_loop_works_on_this_one():
+    async def later(value):
+        await asyncio.sleep(0.001)
+        return value
+
+    async def use():
+        running = asyncio.get_running_loop()
+        assert await asyncio.gather(*(later(number) for number in range(20))) == list(range(20))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(60)
+        async with asyncio.TaskGroup() as group:
+            named = group.create_task(later(1), name="named")
+        assert (named.get_name(), named.result()) == ("named", 1)
+        assert await running.run_in_executor(None, lambda: 2) == 2
+        queue = asyncio.Queue(1)
+        filling = asyncio.create_task(fill(queue))
+        assert [await queue.get() for _ in range(3)] == [0, 1, 2]
+        await filling
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            assert await reader.read() == b"answer"
+            writer.close()
+        sleeping = asyncio.create_task(asyncio.sleep(60))
+        await asyncio.sleep(0)
+        sleeping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sleeping
+
+    async def fill(queue):
+        for number in range(3):
+            await queue.put(number)
+
+    async def answer(_reader, writer):
+        writer.write(b"answer")
+        writer.close()
+
+    run(use())

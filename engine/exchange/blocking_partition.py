@@ -22,7 +22,7 @@ from engine.closing import close_all
 from engine.errors import PartitionReleasedError, SpillError
 from engine.exchange.blocking_data import BlockingData
 from engine.exchange.partition_file import PartitionFile, partition_identity
-from engine.exchange.partition_life import ENDED, PartitionLife
+from engine.exchange.partition_life import PartitionLife
 from engine.exchange.result_partition import PagePartition
 from engine.fault_points import reach
 from engine.graph.packed_sizes import packed_sizes
@@ -94,36 +94,27 @@ class BlockingPartition(PagePartition):
 
     def request_buffer(self, timeout_ms: int = -1) -> Buffer | None:
         """Return a buffer of the pool, or None when none came free in time; spills to get one."""
-        try:
+        with self.life:
             buffer = self.pool.request(0)
             if buffer is None and self.data.spill():
                 buffer = self.pool.request(0)
             if buffer is None and timeout_ms != 0:
                 buffer = self.pool.request(timeout_ms)
-        except ENDED as error:
-            self.life.explain(error)
-            raise
         return buffer
 
     def add(self, buffer: Buffer, subpartition_index: int) -> None:
         """Store a buffer; it is taken in any case. Never waits."""
         size = buffer.size
-        try:
+        with self.life:
             self.data.add(buffer, subpartition_index)
-        except ENDED as error:
-            self.life.explain(error)
-            raise
         self._stored_bytes[subpartition_index] += size
         self.total_buffers += 1
         self.total_bytes += size
 
     def finish(self) -> None:
         """End production: the data can be read from here on."""
-        try:
+        with self.life:
             self.data.finish()
-        except ENDED as error:
-            self.life.explain(error)
-            raise
         reach("partition.stored")
         self.life.finish()
         if not self.pool.is_closed:

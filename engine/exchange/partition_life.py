@@ -8,11 +8,8 @@
 A cancelled partition is released as well; the two differ in what its producer hears. Consumers that have read a
 PIPELINED partition to its end release it under its producer, which may be cancelled for that: the later reason counts.
 
-    try:
-        queue.add(buffer)
-    except ENDED as error:    what is below has been closed under the producer? Then the error says how it ended here:
-        life.explain(error)   TaskCancelledError, PartitionReleasedError or IllegalTransitionError with its state
-        raise
+    with life:                what is below has been closed under the producer? Then the error says how it ended here:
+        queue.add(buffer)     TaskCancelledError, PartitionReleasedError or IllegalTransitionError with its state
 
 Thread: any.
 
@@ -23,6 +20,7 @@ from __future__ import annotations
 
 import threading
 from enum import Enum, auto
+from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError, TaskCancelledError
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from engine.ids import ResultPartitionId
 
 #: errors of closed queues, files and pools
-ENDED: Final = (IllegalTransitionError, PartitionReleasedError, ProducerFailedError, TaskCancelledError)
+_ENDED: Final = (IllegalTransitionError, PartitionReleasedError, ProducerFailedError, TaskCancelledError)
 
 
 class PartitionState(Enum):
@@ -57,7 +55,7 @@ _GONE: Final = (PartitionState.RELEASED, PartitionState.CANCELLED)
 
 
 class PartitionLife:
-    """The life of a result partition."""
+    """The life of a result partition; as a block, one that writes."""
 
     def __init__(self, identity: ResultPartitionId) -> None:
         self.id = identity
@@ -102,10 +100,14 @@ class PartitionLife:
             error.partition = self.id
             raise error
 
-    def explain(self, error: BaseException) -> None:
-        """Raise how the partition ended here, if that is the reason of an error from below (ENDED).
+    def __enter__(self) -> None:
+        pass
 
-        A consumer of a finished partition that has gone before it heard of the end is a reason of its own.
-        """
-        if not (type(error) is PartitionReleasedError and self.state is PartitionState.FINISHED):
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        # An error from below says how the partition ended, if that is the reason. If a consumer of a finished partition
+        # has gone before it heard of the end, that is the reason.
+        has_ended = kind is not None and issubclass(kind, _ENDED)
+        if has_ended and not (kind is PartitionReleasedError and self.state is PartitionState.FINISHED):
             self.check_producing()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from engine.closing import close_all
 from engine.errors import IllegalTransitionError
-from engine.exchange.partition_life import ENDED, PartitionLife
+from engine.exchange.partition_life import PartitionLife
 from engine.exchange.pipelined_subpartition import PipelinedSubpartition, add_pages, pass_batch
 from engine.exchange.result_partition import PagePartition
 from engine.graph.subpartition_share import WHOLE
@@ -83,20 +83,14 @@ class PipelinedPartition(PagePartition):
 
     def request_buffer(self, timeout_ms: int = -1) -> Buffer | None:
         """Return a buffer of the pool, or None when none came free in time."""
-        try:
+        with self.life:
             return self.pool.request(timeout_ms)
-        except ENDED as error:
-            self.life.explain(error)
-            raise
 
     def add(self, buffer: Buffer, subpartition_index: int) -> None:
         """Add a buffer to a subpartition; it is taken in any case. Never waits."""
         size = buffer.size
-        try:
+        with self.life:
             self.queues[subpartition_index].add_buffer(buffer)
-        except ENDED as error:
-            self.life.explain(error)
-            raise
         self.total_buffers += 1
         self.total_bytes += size
 
@@ -104,10 +98,8 @@ class PipelinedPartition(PagePartition):
         """Add buffers, each with its subpartition, and take them out of the list. Never waits."""
         sizes = [buffer.size for buffer, _ in pages]
         try:
-            add_pages(self.queues, pages)
-        except ENDED as error:
-            self.life.explain(error)
-            raise
+            with self.life:
+                add_pages(self.queues, pages)
         finally:
             taken = len(sizes) - len(pages)
             self.total_buffers += taken
@@ -116,23 +108,17 @@ class PipelinedPartition(PagePartition):
     def add_batch(self, batch: pa.RecordBatch, size_bytes: int) -> None:
         """Add a batch by reference to all subpartitions; waits while the queue of one is full."""
         self._takes_batches = True
-        try:
+        with self.life:
             pass_batch(self.queues, batch, size_bytes)
-        except ENDED as error:
-            self.life.explain(error)
-            raise
         self.total_buffers += len(self.queues)
         self.total_bytes += size_bytes * len(self.queues)
 
     def finish(self) -> None:
         """End production: END_OF_PARTITION goes to every subpartition."""
         self.life.finish()
-        try:
+        with self.life:
             for queue in self.queues:  # the last consumer may release the partition from here on
                 queue.finish()
-        except ENDED as error:
-            self.life.explain(error)
-            raise
         if not self.pool.is_closed:
             self.pool.set_required(0)  # from now on partitions that are still produced may take its buffers
 

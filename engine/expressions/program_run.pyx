@@ -5,8 +5,8 @@
     Condition.mask(batch, places) -> Mask           base of a compiled condition: native steps, or what Arrow says
     BatchMaker(batch) -> batch                      base of a projection: the same; columns that are chosen by reference
 
-Every batch comes by once or twice. What is seldom (texts of errors, schemas of a kind
-of batches that has not been seen) is left to the Python classes of these bases.
+Every batch comes by once or twice. What is seldom (texts of errors, schemas of a kind of batches that has not
+been seen) is left to the Python classes of these bases.
 
 Held by: tests/expressions/test_evaluate.py
 Held by: tests/expressions/test_program_builder.py

@@ -128,8 +128,7 @@ class JobGraph(Exact, frozen=True, dict=True):
     @cached_property
     def has_functions(self) -> bool:
         """Whether any of its tasks runs a user's Python function."""
-        operators = {type(step.operator) for vertex in self.vertices for step in vertex.steps}
-        return PythonOperator in operators
+        return any(isinstance(step.operator, PythonOperator) for vertex in self.vertices for step in vertex.steps)
 
     @property
     def user(self) -> str:
@@ -142,7 +141,7 @@ class JobGraph(Exact, frozen=True, dict=True):
 
     def data_set(self, data_set_id: IntermediateDataSetId) -> IntermediateDataSet:
         """Return the data set of that id."""
-        return self.vertices[data_set_id.producer.index].outputs[data_set_id.output_index]
+        return self.vertex(data_set_id.producer).outputs[data_set_id.output_index]
 
     def validate(self) -> None:
         """Raise PlanError when ids, order or edges are inconsistent."""

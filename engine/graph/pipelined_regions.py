@@ -149,8 +149,7 @@ def _edges_of(job_graph: JobGraph) -> list[RegionEdge]:
         head = vertex.chain[0].operator
         build_input = head.first_input if isinstance(head, JoinOperator) else None
         for edge in vertex.inputs:
-            producer = job_graph.vertices[edge.data_set.producer.index]
-            is_pipelined = producer.outputs[edge.data_set.output_index].result_type.is_pipelined
+            is_pipelined = job_graph.data_set(edge.data_set).result_type.is_pipelined
             is_build_side = edge.input_index == build_input
             edges.append(RegionEdge(edge.data_set.producer.index, position, is_pipelined, is_build_side))
     return edges

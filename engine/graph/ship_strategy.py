@@ -12,7 +12,6 @@ Source: Flink's ShipStrategyType, ResultPartitionType, DistributionPattern and S
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 from engine.errors import PlanError
 from engine.graph.exact import Exact
@@ -88,9 +87,6 @@ class HeavyKeys(Exact, frozen=True):
     replicated: tuple[KeyText, ...] = ()
 
 
-_POINTWISE: Final = ("FORWARD", "RESCALE")
-
-
 class PartitionerSpec(Exact, frozen=True):
     """The channel selector of an output.
 
@@ -116,10 +112,9 @@ class PartitionerSpec(Exact, frozen=True):
     @property
     def is_pointwise(self) -> bool:
         """Whether each producer feeds only its own part of the consumers."""
-        return self.kind in _POINTWISE
+        return self.kind in ("FORWARD", "RESCALE")
 
     @property
     def pattern(self) -> DistributionPattern:
         """The distribution pattern that follows from the kind."""
-        is_pointwise = self.kind in _POINTWISE
-        return DistributionPattern.POINTWISE if is_pointwise else DistributionPattern.ALL_TO_ALL
+        return DistributionPattern.POINTWISE if self.is_pointwise else DistributionPattern.ALL_TO_ALL

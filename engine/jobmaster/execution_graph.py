@@ -48,7 +48,7 @@ class IntermediateResult(msgspec.Struct, eq=False):
     @property
     def is_finished(self) -> bool:
         """Whether every producer has finished."""
-        return self.finished_producers.bits.bit_count() == len(self.partitions)
+        return len(self.finished_producers) == len(self.partitions)
 
 
 class ExecutionJobVertex(msgspec.Struct, eq=False):

@@ -25,7 +25,7 @@ from engine.graph.packed_sizes import KeptSizes
 from engine.graph.source_spec import SourceSplit
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
-from engine.jobmaster.execution_state import EXECUTION_TRANSITIONS, ExecutionState, check_execution_transition
+from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
 from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.slot_pool import AllocatedSlot, FormerSlot
 from engine.jobmaster.state_times import entered, times_of
@@ -55,8 +55,7 @@ class Execution(msgspec.Struct, eq=False):
 
     def transition(self, target: ExecutionState, clock: Clock, age_ms: int = 0) -> None:
         """Enter a state, at once or some time ago, or raise IllegalTransitionError."""
-        if target not in EXECUTION_TRANSITIONS[self.state]:
-            check_execution_transition(self.state, target)  # which raises
+        check_execution_transition(self.state, target)
         self.state = target
         self.times = entered(self.times, target, clock.wall_ms() - age_ms)
 
@@ -90,7 +89,7 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
     @property
     def is_read(self) -> bool:
         """Whether all consumers have finished."""
-        return self.finished_consumers.bits.bit_count() == len(self.consumers)
+        return len(self.finished_consumers) == len(self.consumers)
 
     @property
     def subpartition_bytes(self) -> Sequence[int]:

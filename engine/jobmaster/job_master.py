@@ -323,9 +323,8 @@ class JobMaster(RpcEndpoint):
 
     async def update_task_states(self, request: UpdateTaskStates) -> Acknowledge:
         """Record state changes of attempts."""
-        for report in request.reports:
-            if report.state == "FAILED":
-                CLUSTER_EVENTS.note(ClusterEvent.ATTEMPT_FAILED)
+        failed = sum(report.state == "FAILED" for report in request.reports)
+        CLUSTER_EVENTS.note(ClusterEvent.ATTEMPT_FAILED, failed)
         self._hear(request)
         return ACKNOWLEDGE
 

@@ -325,7 +325,7 @@ class Scheduler:
 
     def produces(self, vertex: ExecutionVertex) -> None:
         """Take note that a subtask runs, or has run: what reads from it may be deployed."""
-        region = self._region_of[vertex.job_vertex.id.index][vertex.subtask_index]
+        region = self.region_of(vertex)
         run = region.run
         freed = run.blocked.pop(id(vertex), None) if run is not None and run.blocked else None
         if run is not None and freed is not None:
@@ -348,7 +348,7 @@ class Scheduler:
 
     def subtask_ended(self, vertex: ExecutionVertex, pool: SlotPool) -> bool:
         """Give the region's slots back when its last subtask has ended; return whether that happened."""
-        region = self._region_of[vertex.job_vertex.id.index][vertex.subtask_index]
+        region = self.region_of(vertex)
         is_done = region.state is RegionState.RUNNING and region.has_ended
         if is_done:
             self._running.pop(id(region), None)

@@ -15,7 +15,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -52,9 +52,6 @@ from engine.operators.task_inputs import TaskInput, with_rows_below
 from engine.operators.task_services import TaskServices
 from engine.operators.task_waits import wait_of
 from engine.storage.store_counters import counted
-
-if TYPE_CHECKING:
-    pass
 
 _BAD_ROWS: Final = attrgetter("bad_rows")
 _IDLE_NS: Final = attrgetter("idle_ns")

@@ -66,6 +66,10 @@ class _Turns:
         self.errors: dict[int, BaseException] = {}
         self.is_stopped = False
 
+    @property
+    def is_over(self) -> bool:
+        return self.turn >= len(self.splits)
+
     def has_room(self, number: int) -> bool:
         """Return whether one more batch of a split may wait."""
         return self.waiting_batches < self.batches_max or (number == self.turn and not self.batches[number])
@@ -78,7 +82,7 @@ class _Turns:
 
     def pop(self) -> pa.RecordBatch | None:
         """Return the batch that has its turn; None: it is not there, or all is over. Raises the error of its split."""
-        while self.turn < len(self.splits):
+        while not self.is_over:
             batches = self.batches.get(self.turn)
             if batches:
                 self.waiting_batches -= 1
@@ -185,7 +189,7 @@ class ScanThreads:
         while True:
             with turns.lock:
                 batch = turns.pop()
-                if batch is None and turns.turn >= len(turns.splits):
+                if batch is None and turns.is_over:
                     return
                 self.run = turns.turn + 1
                 reads = batch is None and is_reading and turns.has_room(own.number)

@@ -27,9 +27,9 @@ import pyarrow as pa
 from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
 from engine.parquet.column_passes import read_in_passes
 from engine.parquet.pages import check_fits
-from engine.records.arrow_batch import used_bytes
 from engine.records.batch_limits import BATCH_BYTES_MAX
 from engine.records.bounded_batches import bounded_batches
+from engine.records.wide_rows import average_width
 
 #: bytes of a batch of narrow rows: of less, what every operator pays for a batch is seen beside decoding
 NARROW_BATCH_BYTES_MAX = 8 << 20
@@ -176,7 +176,7 @@ cdef class ScanMemory:
         cdef double width
         cdef object size_bytes
         if rows:
-            width = used_bytes(batch) / <double>rows
+            width = average_width(batch)
             if width != self._row_bytes:
                 self._row_bytes = width
                 self._settle_width()
@@ -199,7 +199,7 @@ cdef class ScanMemory:
     def note_decoded(self, columns, batch):
         """Note how wide the first rows of a stream of columns are."""
         if batch.num_rows and columns and columns[0] not in self._decoded_widths:
-            self.note_width(columns[0], used_bytes(batch) / <double>batch.num_rows)
+            self.note_width(columns[0], average_width(batch))
 
     cdef int note_width(self, column, double width) except -1:
         if width and self._decoded_widths.get(column) != width:

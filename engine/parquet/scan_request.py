@@ -133,8 +133,7 @@ class PossibleGroups:
 
     def runs_of(self, split: SourceSplit) -> Iterable[tuple[int, int]]:
         """Return the row groups of a split that may have rows, in runs, as far as is known when one is asked for."""
-        if split.start not in self._examined:
-            self._possible.update(self._examine([split]))
+        self.add(split)
         groups = range(split.start, split.end)
         if self._top is not None:
             return ((group, group + 1) for group in groups if self.may_have(group))

@@ -52,7 +52,7 @@ def check_key_columns(schema: pa.Schema, columns: Iterable[int]) -> None:
         if not 0 <= column < len(schema):
             raise SchemaError(f"key column {column} does not exist: the schema has {len(schema)} columns")
         field = schema.field(column)
-        if field.type.id not in PLAIN_IDS and not is_key_type(field.type):
+        if not is_key_type(field.type):
             raise SchemaError(
                 f"column '{field.name}' of type {field.type} cannot be a key; use a column of numbers, strings, dates "
                 f"or bytes made from it: {key_remedy(field.type)}"

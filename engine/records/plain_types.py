@@ -92,9 +92,14 @@ def is_foreign(data_type: pa.DataType) -> bool:
     return any(is_foreign(data_type.field(index).type) for index in range(data_type.num_fields))
 
 
+def _has_plain_types(schema: pa.Schema) -> bool:
+    """Whether all types are plain with any parameters."""
+    return PLAIN_IDS.issuperset(map(_ID, schema.types))
+
+
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema with plain types, itself when all are; names, nullability and metadata stay."""
-    if PLAIN_IDS.issuperset(map(_ID, schema.types)):
+    if _has_plain_types(schema):
         return schema
     fields = []
     for field in schema:
@@ -164,7 +169,7 @@ def is_coded(data_type: pa.DataType) -> bool:
 
 def plain_batch(batch: pa.RecordBatch, coded: Collection[str] = ()) -> pa.RecordBatch:
     """Return the batch with every column in its plain type, but for some that may be codes; itself when all are."""
-    if PLAIN_IDS.issuperset(map(_ID, batch.schema.types)):
+    if _has_plain_types(batch.schema):
         return batch
     schema = plain_schema(batch.schema)
     if coded:

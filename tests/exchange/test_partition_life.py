@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import (
+    DiskFullError,
     IllegalTransitionError,
     PartitionReleasedError,
     ProducerFailedError,
@@ -67,13 +68,21 @@ def test_one_that_is_released_and_then_cancelled_counts_as_cancelled() -> None:
 @pytest.mark.parametrize("below", [PartitionReleasedError, IllegalTransitionError, ProducerFailedError])
 def test_an_error_from_below_says_that_the_partition_was_cancelled(below: type[Exception]) -> None:
     life = life_in(CANCELLED)
-    with pytest.raises(TaskCancelledError):
-        life.explain(below("the queue is closed"))
+    with pytest.raises(TaskCancelledError), life:
+        raise below("the queue is closed")
+
+
+@pytest.mark.parametrize("error", [DiskFullError, ValueError, KeyboardInterrupt])
+def test_an_error_that_is_no_end_stays_what_it_is(error: type[BaseException]) -> None:
+    life = life_in(CANCELLED)
+    with pytest.raises(error), life:
+        raise error("x")
 
 
 @pytest.mark.parametrize("state", [PRODUCING, FINISHED])
 def test_an_error_from_below_stays_while_the_partition_is_produced_or_ends(state: PartitionState) -> None:
-    life_in(state).explain(PartitionReleasedError("the queue is closed"))
+    with pytest.raises(PartitionReleasedError, match="queue"), life_in(state):
+        raise PartitionReleasedError("the queue is closed")
 
 
 @pytest.mark.parametrize("state", PartitionState)

@@ -37,6 +37,8 @@ from engine.python_command import python_command
 
 #: seconds that a process may take to end after SIGTERM
 STOP_TIMEOUT_S = 10.0
+#: outcome of waiting for a process that has not come so far that it says what it waits for
+NOT_READY_YET = "it is not ready yet"
 _LAST_LINES = 20
 _POLL_S = 0.02
 
@@ -97,7 +99,7 @@ class Launch:
     def wait(self, timeout_s: float) -> StartOutcome:
         """Wait until it is ready or has failed; WAITING after ``timeout_s``."""
         deadline = time.monotonic() + timeout_s
-        waits_for = "it is not ready yet"
+        waits_for = NOT_READY_YET
         while True:
             while "\n" in self._text:
                 line, _, self._text = self._text.partition("\n")

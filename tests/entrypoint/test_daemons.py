@@ -183,7 +183,7 @@ def test_a_task_manager_waits_for_its_job_manager(installation):
     assert task_manager.returncode == 0, rest
 
 
-#: waits two seconds, and again where the process has not come so far that it says anything
+#: waits two seconds, and again while the process has not come so far that it says what it waits for
 IMPATIENT = """
 import sys
 from engine.entrypoint import daemon_control, scripts
@@ -191,7 +191,7 @@ from engine.entrypoint import daemon_control, scripts
 wait = daemon_control.Launch.wait
 
 def wait_for_news(launch, timeout_s):
-    while not (outcome := wait(launch, timeout_s)).text:
+    while (outcome := wait(launch, timeout_s)).text == daemon_control.NOT_READY_YET:
         pass
     return outcome
 

@@ -31,7 +31,8 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 
 from engine.exchange.buffer_pool cimport Buffer, BufferRecycler, LocalBufferPool, new_buffer
 from engine.transport.credit cimport (
-    CREDIT_OK, CreditStatus, credit_text, receiver_add_buffer, receiver_begin, receiver_free, receiver_wanted,
+    CREDIT_OK, CreditStatus, credit_text, receiver_add_buffer, receiver_begin, receiver_free, receiver_is_due,
+    receiver_wanted,
 )
 from engine.transport.frames cimport (
     FRAME_AVAILABLE, FRAME_CANCEL_REQUEST, FRAME_PARTITION_REQUEST, FrameHeader, begin_frame, seal_frame, wire_text,
@@ -197,7 +198,8 @@ cdef class ReceiverChannel(BufferRecycler):
         is_taken = self._state.phase <= CHANNEL_READING
         if is_taken:
             ring_put(&self._state.unused, slot)
-            is_due = receiver_add_buffer(&self._state.credit) and self._state.phase == CHANNEL_READING
+            receiver_add_buffer(&self._state.credit)
+            is_due = self._state.phase == CHANNEL_READING and receiver_is_due(&self._state.credit)
         monitor_unlock(&self._connection._table.lock)
         if not is_taken:
             self.give_up(<PyObject*> segment)
@@ -266,6 +268,7 @@ cdef class ClientConnection:
         self._channels = []
         self._table.orphan = -1
         self._outgoing = ReadyQueue(16)
+        self._table.outgoing = &self._outgoing.state
         self._table.scratch = <uint8_t*> malloc(SCRATCH_BYTES)
         if self._table.scratch == NULL:
             raise MemoryError
@@ -329,7 +332,7 @@ cdef class ClientConnection:
         """Announce credits until the connection ends."""
         cdef WireStatus status
         with nogil:
-            status = write_credits(&self._table, &self._outgoing.state)
+            status = write_credits(&self._table)
         if status != WIRE_OK:
             self.shut_down(wire_text(status, self._table.error_number))
 

@@ -82,10 +82,15 @@ cdef inline int32_t receiver_wanted(const ReceiverCredit* receiver) noexcept nog
     return max(0, receiver.exclusive + receiver.backlog - receiver_free(receiver))
 
 
-# A buffer more is free; True: an AddCredit has to be sent, which takes along what is free by then.
-cdef inline bint receiver_add_buffer(ReceiverCredit* receiver) noexcept nogil:
+# An AddCredit has to be sent, which takes along what is free by then: at least as many buffers as the sender may still
+# fill. To be asked when a buffer more is free, and when a frame has come.
+cdef inline bint receiver_is_due(const ReceiverCredit* receiver) noexcept nogil:
+    return receiver.unannounced > 0 and receiver.unannounced >= receiver.announced
+
+
+# A buffer more is free.
+cdef inline void receiver_add_buffer(ReceiverCredit* receiver) noexcept nogil:
     receiver.unannounced += 1
-    return receiver.unannounced == 1
 
 
 # The credits of the AddCredit that is sent now.

@@ -5,7 +5,8 @@
     receiver_on_frame               ◄── BufferResponse ───────    sender_may_send ─► sender_next    credit - 1
       announced - 1, backlog known      (sequence, backlog)
     receiver_wanted ─► buffers
-    receiver_add_buffer  0 ─► n: ── AddCredit(n) ────────────►    sender_add_credit                 credit + n
+    receiver_add_buffer
+    receiver_is_due  ────────────── AddCredit(n) ────────────►    sender_add_credit                 credit + n
       receiver_announce
     receiver_wanted                 ◄── BacklogAnnouncement ──    sender_announces: data, no credit
 
@@ -17,7 +18,9 @@ Invariants
     credit at the sender + credits in AddCredit frames under way + data frames under way = announced;
     announced + unannounced = free buffers of the channel;
     frames of a channel are numbered without gaps; events need no credit;
-    an AddCredit is due when unannounced goes from 0 to 1, and takes along all that there is when it is sent.
+    an AddCredit is due while unannounced > 0 and unannounced >= announced, and takes along all that there is when it
+    is sent: a sender without credit is told of any free buffer, one that has credit of several at once, since each
+    AddCredit wakes a thread at both ends.
 
 The kernels (credit.pxd) are called under the lock of the connection, without the GIL.
 

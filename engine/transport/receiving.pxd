@@ -62,6 +62,7 @@ cdef struct ReceiverTable:          # of one connection
     Wire wire
     Monitor lock                    # for channels and credits, held for some instructions
     Monitor send_lock
+    ReadyState* outgoing            # channels with credit to announce
     ReceiverState** states          # [capacity], by channel number; NULL: none. Guarded by lock.
     int32_t capacity
     uint8_t* scratch                # payload of a control frame
@@ -80,6 +81,6 @@ cdef ReceiverSlot* ring_move(SlotRing* ring, ReceiverSlot* slots, int32_t capaci
 
 cdef WireStatus send_sealed(ReceiverTable* table, FrameHeader* header, const uint8_t* payload) noexcept nogil
 # Announce credits until `outgoing` is closed or the connection breaks.
-cdef WireStatus write_credits(ReceiverTable* table, ReadyState* outgoing) noexcept nogil
+cdef WireStatus write_credits(ReceiverTable* table) noexcept nogil
 # Receive data until there is something that needs Python.
 cdef ReadOutcome read_frames(ReceiverTable* table, WireStatus* wire, CreditStatus* credit) noexcept nogil

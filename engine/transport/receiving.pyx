@@ -21,7 +21,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 from posix.uio cimport iovec
 
-from engine.transport.credit cimport CREDIT_MAX, CREDIT_OK, CreditStatus, receiver_announce, receiver_on_frame
+from engine.transport.credit cimport (
+    CREDIT_MAX, CREDIT_OK, CreditStatus, receiver_announce, receiver_is_due, receiver_on_frame,
+)
 from engine.transport.frames cimport (
     DATA_END, FRAME_ADD_CREDIT, FRAME_BACKLOG_ANNOUNCEMENT, FRAME_BUFFER_RESPONSE, FRAME_HEADER_BYTES, FrameHeader,
     begin_frame, check_payload, receive_header, seal_frame,
@@ -71,7 +73,7 @@ cdef WireStatus send_sealed(ReceiverTable* table, FrameHeader* header, const uin
     return status
 
 
-cdef WireStatus write_credits(ReceiverTable* table, ReadyState* outgoing) noexcept nogil:
+cdef WireStatus write_credits(ReceiverTable* table) noexcept nogil:
     cdef FrameHeader[CREDITS_AT_ONCE] headers
     cdef iovec part
     cdef ReceiverState* state
@@ -79,7 +81,7 @@ cdef WireStatus write_credits(ReceiverTable* table, ReadyState* outgoing) noexce
     cdef WireStatus status
     while True:
         count = 0
-        number = ready_pop(outgoing, -1)
+        number = ready_pop(table.outgoing, -1)
         while number >= 0:
             monitor_lock(&table.lock)
             state = table.states[number] if number < table.capacity else NULL
@@ -92,7 +94,7 @@ cdef WireStatus write_credits(ReceiverTable* table, ReadyState* outgoing) noexce
                 count += 1
                 if count == CREDITS_AT_ONCE:
                     break
-            number = ready_pop(outgoing, 0)
+            number = ready_pop(table.outgoing, 0)
         if number == POP_CLOSED:
             return WIRE_OK
         if count > 0:
@@ -183,6 +185,8 @@ cdef ReadOutcome receive_data(
         state.in_flight = ring_take(&state.unused)
         state.is_receiving = True
         slot = state.in_flight
+        if receiver_is_due(&state.credit):
+            ready_push(table.outgoing, <int32_t> header.channel)
     monitor_unlock(&table.lock)
     if is_end:
         return READ_CONTROL

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t
 
 from engine.transport.credit cimport (
     ReceiverCredit, SenderCredit, receiver_add_buffer, receiver_announce, receiver_begin, receiver_free,
-    receiver_on_frame, receiver_wanted, sender_add_credit, sender_announces, sender_begin, sender_may_send, sender_next,
+    receiver_is_due, receiver_on_frame, receiver_wanted, sender_add_credit, sender_announces, sender_begin, sender_may_send, sender_next,
 )
 
 
@@ -54,7 +54,11 @@ cdef class Receiver:
         return receiver_wanted(&self.state)
 
     def add_buffer(self):
-        return bool(receiver_add_buffer(&self.state))
+        receiver_add_buffer(&self.state)
+
+    @property
+    def is_due(self):
+        return bool(receiver_is_due(&self.state))
 
     def announce(self):
         return receiver_announce(&self.state)

@@ -27,7 +27,7 @@ class CreditMachine(RuleBasedStateMachine):
         self.produced = self.sent = self.received = 0
         self.held = 0
         self.in_pool = POOL - EXCLUSIVE
-        self.is_due = False
+        self.is_queued = False
         self.is_ended = False
 
     @rule()
@@ -71,6 +71,7 @@ class CreditMachine(RuleBasedStateMachine):
         if kind == "data":
             self.received += 1
             self.held += 1
+            self.is_queued = self.is_queued or self.receiver.is_due
 
     @rule()
     @precondition(lambda self: self.held)
@@ -89,9 +90,9 @@ class CreditMachine(RuleBasedStateMachine):
             self._add_buffer()
 
     @rule()
-    @precondition(lambda self: self.is_due)
+    @precondition(lambda self: self.is_queued)
     def announce(self) -> None:
-        self.is_due = False
+        self.is_queued = False
         credit = self.receiver.announce()
         assert credit > 0
         self.to_sender.append(credit)
@@ -107,18 +108,16 @@ class CreditMachine(RuleBasedStateMachine):
             assert self.sender.add_credit(credit) == OVERFLOW
 
     def _add_buffer(self) -> None:
-        was_unannounced = self.receiver.unannounced
-        is_due = self.receiver.add_buffer()
-        assert is_due == (was_unannounced == 0), "an AddCredit is due from 0 to n only"
-        assert not (is_due and self.is_due)
-        self.is_due = self.is_due or is_due
+        self.receiver.add_buffer()
+        self.is_queued = self.is_queued or self.receiver.is_due
 
     @invariant()
     def no_credit_is_lost_or_made(self) -> None:
         under_way = sum(kind == "data" for kind, _, _ in self.to_receiver)
         assert self.sender.credit + sum(self.to_sender) + under_way == self.receiver.announced
         assert self.receiver.free + self.held + self.in_pool == POOL
-        assert (self.receiver.unannounced > 0) == self.is_due
+        assert not self.receiver.is_due or self.is_queued
+        assert self.is_queued or self.receiver.unannounced == 0 or self.receiver.announced > self.receiver.unannounced
 
     @invariant()
     def data_arrives_once(self) -> None:
@@ -135,7 +134,7 @@ class CreditMachine(RuleBasedStateMachine):
                 self.recycle()
             while self.in_pool and self.receiver.wanted:
                 self.take_floating()
-            if self.is_due:
+            if self.is_queued:
                 self.announce()
             while self.to_sender:
                 self.take_credit()
@@ -145,6 +144,22 @@ class CreditMachine(RuleBasedStateMachine):
 
 TestCredits = CreditMachine.TestCase
 TestCredits.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_a_sender_is_told_of_several_buffers_at_once_and_of_any_one_when_it_has_none() -> None:
+    receiver = Receiver(4, 4)
+    receiver.add_buffer()
+    assert not receiver.is_due, "four may still be filled"
+    assert [(receiver.on_frame(sequence, False, 0), receiver.is_due) for sequence in range(3)] == [
+        (OK, False),
+        (OK, False),
+        (OK, True),
+    ]
+    assert receiver.announce() == 1
+    assert not receiver.is_due, "nothing is unannounced"
+    assert [(receiver.on_frame(sequence, False, 0), receiver.is_due) for sequence in (3, 4)] == [(OK, False)] * 2
+    receiver.add_buffer()
+    assert receiver.is_due, "nothing may be filled"
 
 
 def test_data_without_credit_is_refused() -> None:

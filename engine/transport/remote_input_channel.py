@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from engine.transport.connection_manager import ConnectionManager, Peer
 
 EXCLUSIVE_BUFFERS: Final = 2
-FLOATING_BUFFERS: Final = 8
+FLOATING_BUFFERS: Final = 32
 _LAST_FRAGMENT: Final = int(BufferKind.LAST_FRAGMENT)
 _LAST_BATCH: Final = int(BufferKind.LAST_BATCH)
 _END: Final = 5

@@ -39,12 +39,13 @@ from engine.parquet.chunk_pages cimport (
     open_page,
 )
 from engine.parquet.delta_kernels cimport deltas_read
-from engine.parquet.page_kernels cimport runs_read
+from engine.parquet.page_kernels cimport runs_read, runs_same
 from engine.parquet.page_rooms cimport grow
 from engine.parquet.value_kernels cimport (
     largest,
     pack_bits,
     put_texts,
+    repeat_value,
     spread,
     spread_ends,
     take_texts,
@@ -228,7 +229,16 @@ cdef int take_numbers(Chunk* chunk, int64_t count, const uint64_t* mask, int64_t
                       int32_t* ends) noexcept nogil:
     """Values that are numbers of the dictionary."""
     cdef const uint32_t* numbers = chunk.scratch.numbers
+    cdef uint32_t number = 0
     cdef int64_t size
+    if kept and chunk.shape != SHAPE_TEXTS and runs_same(&chunk.runs, count, &number):
+        if number >= chunk.dictionary_count:
+            return CHUNK_DAMAGED
+        if chunk.shape == SHAPE_CODES:
+            repeat_value(<const uint8_t*>&number, 4, kept, target)
+        else:
+            repeat_value(chunk.words.data + number * chunk.width, chunk.width, kept, target)
+        return CHUNK_OK
     if not runs_read(&chunk.runs, count, chunk.scratch.numbers if kept else NULL):
         return CHUNK_DAMAGED
     if kept == 0:

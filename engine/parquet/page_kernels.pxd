@@ -158,6 +158,15 @@ cdef extern from *:
         return 1;
     }
 
+    /* The next values, where all of them are of one run and the same. 0: they are not, and none is read. */
+    static int drey_runs_same(drey_runs* runs, int64_t count, uint32_t* value) {
+        if (runs->left == 0 && !drey_runs_open(runs)) return 0;
+        if (runs->left < count || (runs->is_packed && runs->width)) return 0;
+        *value = runs->is_packed ? 0 : runs->value;
+        runs->index += count, runs->left -= count;
+        return 1;
+    }
+
     /* Values of one bit as bits of words that were 0; returns how many are 1, -1: there are not so many values. */
     static int64_t drey_runs_bits(drey_runs* runs, int64_t count, uint64_t* words) {
         int64_t ones = 0, at = 0;
@@ -304,6 +313,8 @@ cdef extern from *:
     void runs_begin "drey_runs_begin" (Runs*, const uint8_t* at, const uint8_t* end, int32_t width) noexcept nogil
     # The next values, at most 2**31 of them; target NULL: they are passed over. False: there are not so many.
     bint runs_read "drey_runs_read" (Runs*, int64_t count, uint32_t* target) noexcept nogil
+    # The next values, where all of them are of one run and the same. False: they are not, and none is read.
+    bint runs_same "drey_runs_same" (Runs*, int64_t count, uint32_t* value) noexcept nogil
     # Values of one bit as bits of words that were 0; returns how many are 1, -1: there are not so many values.
     int64_t runs_bits "drey_runs_bits" (Runs*, int64_t count, uint64_t* words) noexcept nogil
     # Once, before the first page is opened.

@@ -49,6 +49,23 @@ cdef extern from *:
         }
     }
 
+    #define DREY_REPEATED(type) { \
+        const type one = *(const type*)value; \
+        type* to = (type*)target; \
+        for (int64_t place = 0; place < count; place++) to[place] = one; \
+        break; }
+    static void drey_repeat_wide(const uint8_t* value, int32_t width, int64_t count, uint8_t* target) {
+        switch (width) {
+            case 1: DREY_REPEATED(uint8_t)
+            case 2: DREY_REPEATED(drey_page_2)
+            case 4: DREY_REPEATED(drey_page_4)
+            case 8: DREY_REPEATED(drey_page_8)
+            case 16: DREY_REPEATED(drey_page_16)
+            default:
+                for (int64_t place = 0; place < count; place++) memcpy(target + place * width, value, (size_t)width);
+        }
+    }
+
     #define DREY_MADE(from_type, to_type) { \
         const from_type* from = (const from_type*)values; \
         to_type* to = (to_type*)target; \
@@ -204,6 +221,9 @@ cdef extern from *:
     # Values of `width` bytes at numbers, which are those of values.
     void take_values "drey_take" (const uint8_t* values, int32_t width, const uint32_t* numbers, int64_t count,
                                   uint8_t* target) noexcept nogil
+    # One value of `width` bytes, `count` times.
+    void repeat_value "drey_repeat_wide" (const uint8_t* value, int32_t width, int64_t count,
+                                          uint8_t* target) noexcept nogil
     # Integers of 4 bytes as such of 1, 2, 8 or 16, and of 8 as such of 16.
     void convert "drey_convert" (const uint8_t* values, int32_t from_width, int32_t to_width, int64_t count,
                                  uint8_t* target) noexcept nogil

@@ -11,6 +11,7 @@ Held by: tests/records/test_key_filter.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, column_is_null
 from engine.records.byte_kernels cimport count_ones
@@ -19,6 +20,7 @@ from engine.records.number_types cimport Word
 
 cdef enum:
     HASHED_ROWS = 1024
+    ROWS_ALIKE = 64         # looked at together for one and the same key
 
 
 cdef void fill_zero(uint8_t* found, int64_t count) noexcept nogil:
@@ -117,21 +119,41 @@ cdef inline uint8_t _bit_at(const uint8_t* bits, uint64_t distance, uint64_t beh
     return (bits[distance >> 3] >> (distance & 7)) & 1
 
 
+# The same word ROWS_ALIKE times, as sorted columns have it.
+cdef inline bint _are_alike(const Word* values) noexcept nogil:
+    cdef Word difference = values[0] ^ values[ROWS_ALIKE - 1]
+    cdef int64_t index
+    if difference:
+        return False
+    for index in range(ROWS_ALIKE):
+        difference |= values[0] ^ values[index]
+    return difference == 0
+
+
+# The bits of up to eight words, the first one's the lowest.
+cdef inline uint8_t _byte_of(const Word* values, Word sign, int64_t count, const uint8_t* bits, uint64_t lowest,
+                             uint64_t behind) noexcept nogil:
+    cdef uint8_t byte = 0
+    cdef int64_t index
+    for index in range(count):
+        byte |= _bit_at(bits, <uint64_t><Word>(values[index] ^ sign) - lowest, behind) << index
+    return byte
+
+
 cdef void _find_bits(const Word* values, Word sign, int64_t count, const uint8_t* bits, uint64_t lowest,
                      uint64_t highest, uint8_t* found) noexcept nogil:
     cdef uint64_t behind = highest - lowest + 1
-    cdef int64_t begin, index
-    cdef uint8_t byte
-    for begin in range(0, count - 7, 8):        # eight, which the compiler knows
-        byte = 0
-        for index in range(8):
-            byte |= _bit_at(bits, <uint64_t><Word>(values[begin + index] ^ sign) - lowest, behind) << index
-        found[begin >> 3] = byte
+    cdef int64_t row = 0
+    while row <= count - 8:
+        if row & (ROWS_ALIKE - 1) == 0 and row <= count - ROWS_ALIKE and _are_alike(values + row):
+            memset(found + (row >> 3), 0xFF if _byte_of(values + row, sign, 1, bits, lowest, behind) else 0,
+                   ROWS_ALIKE // 8)
+            row += ROWS_ALIKE
+        else:
+            found[row >> 3] = _byte_of(values + row, sign, 8, bits, lowest, behind)    # eight, which the compiler knows
+            row += 8
     if count & 7:
-        byte = 0
-        for index in range(count & 7):
-            byte |= _bit_at(bits, <uint64_t><Word>(values[(count & ~7) + index] ^ sign) - lowest, behind) << index
-        found[count >> 3] = byte
+        found[count >> 3] = _byte_of(values + (count & ~7), sign, count & 7, bits, lowest, behind)
 
 
 cdef void _find_within(const Word* values, Word sign, int64_t count, const uint8_t* bits, uint64_t lowest,

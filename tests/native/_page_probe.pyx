@@ -10,6 +10,7 @@ from engine.parquet.page_kernels cimport (
     runs_begin,
     runs_bits,
     runs_read,
+    runs_same,
     snappy,
     snappy_begin,
 )
@@ -44,9 +45,13 @@ def uncompress_times(bytes data not None, int64_t size, int64_t times):
             snappy(&source_view[0], source_size, &target_view[0], size)
 
 
-def numbers_of_runs(bytes data not None, int width, list counts not None):
-    """Return values of runs, read in pieces; a negative piece is passed over. None: the runs end before."""
+def numbers_of_runs(bytes data not None, int width, list counts not None, bint asks_same=False):
+    """Return values of runs, read in pieces; a negative piece is passed over. None: the runs end before.
+
+    asks_same: of each piece it is asked first whether its values are one and the same.
+    """
     cdef Runs runs
+    cdef uint32_t same = 0
     padded = bytearray(data + bytes(PAGE_SLACK))
     cdef uint8_t[::1] view = padded
     cdef uint32_t[::1] target
@@ -56,6 +61,9 @@ def numbers_of_runs(bytes data not None, int width, list counts not None):
         if count < 0:
             if not runs_read(&runs, -count, NULL):
                 return None
+            continue
+        if asks_same and runs_same(&runs, count, &same):
+            values += [same] * count
             continue
         block = bytearray(4 * count + PAGE_SLACK)
         target = memoryview(block).cast("I")

@@ -148,6 +148,23 @@ def test_rows_of_a_mask_are_those_that_are_left(tmp_path, name, mask):
 
 
 @pytest.mark.parametrize(("name", "mask"), [*masks(), ("all", [True] * ROWS)])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_values_that_are_the_same_for_many_rows_are_theirs(tmp_path, name, mask, version):
+    rnd, mask, columns = random.Random(7), pa.array(mask, pa.bool_()), {}
+    for data_type, make in MAKERS.items():
+        values = [make(rnd) for _ in range(8)]
+        for nulls in ((), range(0, ROWS, 3), range(1200, 5000)):
+            rows = [values[row // 1150] for row in range(ROWS)]
+            for row in nulls:
+                rows[row] = None
+            columns[f"{data_type} {nulls}"] = pa.array(rows, data_type)
+    table = pa.table(columns)
+    path = written(tmp_path / "t.parquet", table, data_page_version=version, data_page_size=1 << 20)
+    for rows in (700, ROWS):
+        assert_same(read(path, rows, mask), table.filter(mask))
+
+
+@pytest.mark.parametrize(("name", "mask"), [*masks(), ("all", [True] * ROWS)])
 def test_rows_come_beside_those_of_a_batch_that_are_kept_in_one_batch(tmp_path, name, mask):
     table, mask = all_columns(), pa.array(mask)
     file, names = opened(written(tmp_path / "beside.parquet"))

@@ -32,8 +32,9 @@ def repeated(value, count, width):
     return varint(count << 1) + value.to_bytes((width + 7) // 8, "little")
 
 
+@pytest.mark.parametrize("asks_same", [False, True])
 @pytest.mark.parametrize("width", range(33))
-def test_numbers_of_every_width_are_read_in_any_pieces(width):
+def test_numbers_of_every_width_are_read_in_any_pieces(width, asks_same):
     rnd = random.Random(width)
     data, values = b"", []
     for _ in range(12):
@@ -50,8 +51,8 @@ def test_numbers_of_every_width_are_read_in_any_pieces(width):
         pieces.append(-size if is_passed else size)
         expected += [] if is_passed else values[at : at + size]
         at += size
-    assert probe.numbers_of_runs(data, width, pieces) == expected
-    assert probe.numbers_of_runs(data, width, [len(values), 1]) is None
+    assert probe.numbers_of_runs(data, width, pieces, asks_same) == expected
+    assert probe.numbers_of_runs(data, width, [len(values), 1], asks_same) is None
 
 
 def test_a_last_group_that_was_cut_short_has_the_values_that_are_there():

@@ -182,9 +182,10 @@ def test_an_exact_filter_that_joins_a_larger_one_gives_each_of_its_keys():
 
 @pytest.mark.parametrize("data_type", [pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us")])
 @pytest.mark.parametrize(("nulls", "offset", "rows"), [(False, 0, 100), (True, 3, 100), (True, 67, 20_000)])
-def test_a_column_of_a_batch_is_looked_up_where_it_lies(data_type, nulls, offset, rows):
+@pytest.mark.parametrize("run", [1, 64, 77, 1000])
+def test_a_column_of_a_batch_is_looked_up_where_it_lies(data_type, nulls, offset, rows, run):
     small = pa.int64() if pa.types.is_temporal(data_type) and data_type != pa.date32() else pa.int32()
-    values = [None if nulls and row % 7 == 0 else row % 90 for row in range(rows + offset)]
+    values = [None if nulls and row % 7 == 0 else row // run % 90 for row in range(rows + offset)]
     column = pa.array(values, small).cast(data_type).slice(offset)
     found = key_filter([pa.array([3, 5, 88], small).cast(data_type)], 1 << 20)
     batch = pa.record_batch({"other": pa.array(range(rows)), "k": column})

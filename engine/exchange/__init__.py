@@ -28,7 +28,7 @@
     partition_manager           ResultPartitionManager: attempt ─► data set ─► partition
     input_channel               InputChannel, RemoteChannels: what a gate needs of a producer here or elsewhere
     local_input_channel         LocalInputChannel: a view of a partition of this process, with back-off
-    row_pieces                  rows larger than a buffer put together, the very wide ones one at a time
+    row_pieces  piece_bytes     rows larger than a buffer put together, the very wide ones one at a time
     batch_stream                batches as bytes: columns that are stored, or sent to another process
     input_gate                  InputGate: one native ready queue, fair across channels
     ready_queue  monitor        that queue; mutex and condition (pxd only)

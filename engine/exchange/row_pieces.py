@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from engine.exchange.elements import OversizedRow
+from engine.exchange.piece_bytes import add_piece
 
 if TYPE_CHECKING:
     from engine.exchange.buffer_pool import Buffer
@@ -72,13 +73,13 @@ class RowPieces:
 
     def add(self, buffer: Buffer, *, is_row: bool = True) -> None:
         """Copy a fragment and recycle its buffer."""
+        begins_row = is_row and not self._bytes
         try:
-            with memoryview(buffer.segment) as content:
-                if is_row and not self._bytes:  # a row begins with its size
-                    self._row_bytes = int.from_bytes(content[:_SIZE_BYTES], "little")
-                self._bytes += content[: buffer.size]
+            add_piece(self._bytes, buffer)
         finally:
             buffer.recycle()
+        if begins_row:  # with its size
+            self._row_bytes = int.from_bytes(self._bytes[:_SIZE_BYTES], "little")
 
     def take(self) -> bytearray:
         """Return the pieces, and begin anew."""

@@ -1,0 +1,3 @@
+from engine.exchange.buffer_pool import Buffer
+
+def add_piece(whole: bytearray, piece: Buffer) -> None: ...

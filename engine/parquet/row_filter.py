@@ -115,9 +115,11 @@ class RowFilter(FilterMask):
         the columns of the filter are looked at together, since they are narrow beside the others.
         """
         own, others, sides = self.sides_of(columns)
-        looked = rows * looks
+        looked, first_column = rows * looks, self._first
         filtered, beside = self._looked_at(open_columns, looked), _Beside(partial(open_columns, others, rows))
         for start in range(0, row_count, looked):
+            if self._first is not first_column:  # the batch before has shown that another way is better
+                first_column, filtered = self._first, self._looked_at(open_columns, looked, start // looked)
             count = min(looked, row_count - start)
             share = ALL_ROWS if possible is None else share_of(possible, start, count)
             batch, mask, share = filtered(share)
@@ -154,15 +156,22 @@ class RowFilter(FilterMask):
             sides = self._sides[tuple(columns)] = own, others, SideBySide(columns)
         return sides
 
-    def _looked_at(self, open_columns: OpenColumns, rows: int) -> _Looked:
-        """Return a function that reads the columns of the filter of the next so many rows."""
-        steps = self._steps
-        first = None if steps is None else steps.first
-        if steps is None or first is None:
-            return partial(self._together, open_columns(self.columns, rows))
+    @property
+    def _first(self) -> FirstColumn | None:
+        return None if self._steps is None else self._steps.first
+
+    def _looked_at(self, open_columns: OpenColumns, rows: int, passed: int = 0) -> _Looked:
+        """Return a function that reads the columns of the filter of the next so many rows, behind some batches."""
+        first = self._first
+        stream = open_columns(self.columns if first is None else [first.column], rows)
+        for _ in range(passed):
+            stream.skip()
+        if first is None:
+            return partial(self._together, stream)
         others = [name for name in self.columns if name != first.column]
         beside = _Beside(partial(open_columns, others, rows))
-        return partial(self._in_steps, first, open_columns([first.column], rows), beside, SideBySide(self.columns))
+        beside.skip(passed)
+        return partial(self._in_steps, first, stream, beside, SideBySide(self.columns))
 
     def _together(self, stream: ColumnStream, share: _Rows) -> _Filtered:
         """Return the columns of the filter of the next rows, of those that are looked at, and which ones are kept."""

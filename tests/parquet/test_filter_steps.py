@@ -27,6 +27,7 @@ TABLE = pa.table(
         "day": pa.array([row % 50 for row in range(ROWS)], pa.int32()),
         "item": pa.array([None if row % 7 == 0 else row % 90 for row in range(ROWS)], pa.int32()),
         "note": [f"n{row}" for row in range(ROWS)],
+        "place": pa.array(range(ROWS), pa.int32()),
     }
 )
 DAY_AND_ITEM = (col("day") == 42) & (col("item") < 60)
@@ -90,7 +91,8 @@ def test_other_columns_are_decoded_of_the_rows_that_the_first_one_leaves(new_fil
     (before, read_before), (after, read_after) = row_groups(new_filter(), looks=looks)
     assert before.equals(WANTED)
     assert after.equals(WANTED)
-    assert (read_before["day"], read_before["item"]) == (ROWS, ROWS)
+    together = 1000 * looks  # the first batch, which says that it is to be in steps from then on
+    assert (read_before["day"], read_before["item"]) == (ROWS, together + (ROWS - together) // 50)
     assert (read_after["day"], read_after["item"]) == (ROWS, ROWS // 50)
     assert read_after["note"] == WANTED.num_rows
 
@@ -137,6 +139,27 @@ def test_a_column_that_leaves_many_of_later_rows_is_no_longer_the_first(monkeypa
     *_, (found, read) = row_groups(row_filter)
     assert found.equals(WANTED)
     assert (read["day"], read["item"]) == (ROWS, ROWS)
+
+
+def test_within_a_row_group_columns_are_read_in_steps_and_together_again(monkeypatch):
+    monkeypatch.setattr(filter_steps, "_STEP_SHARE_LIMIT", 0.3)
+    row_filter = filter_of((col("place") >= 5000) & (col("day") < 49))
+    ((found, read),) = row_groups(row_filter, ["place"], 1)
+    assert found.equals(TABLE.filter((pc.field("place") >= 5000) & (pc.field("day") < 49)).select(["place"]))
+    # of all rows of the first batch, and of the sixth one on; three batches of eight are beyond the limit
+    assert read == {"place": ROWS, "day": 6000}
+
+
+def test_where_columns_are_read_in_steps_they_are_opened_anew_once():
+    opened = []
+
+    def open_columns(names, rows):
+        opened.append(tuple(names))
+        return _Stream({}, names, rows)
+
+    batches = filter_of(DAY_AND_ITEM).batches(open_columns, ["note", "day"], 1000, ROWS, looks=2)
+    assert pa.Table.from_batches(batches).equals(WANTED)
+    assert sorted(opened) == [("day",), ("day", "item"), ("item",), ("note",)]
 
 
 def test_rows_that_a_test_drops_as_the_first_one_are_counted_once():

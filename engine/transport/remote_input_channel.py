@@ -5,7 +5,7 @@
 
     RemoteReads       what the remote channels of one gate share: connections, and a pool of buffers
         exclusive     2 for each channel; fewer when the pool has no more, but always one
-        floating      8 for the gate: go to the channels whose producers have more than there is room for
+        floating      32 for the gate: go to the channels whose producers have more than there is room for
 
 Row pages are received into buffers of the pool and returned as they are. Pieces of a large row, and of a RecordBatch
 that was passed by reference or stored, are put together: each is copied and recycled at once (``row_pieces``).

@@ -4,7 +4,8 @@ from libc.stdint cimport int32_t
 
 from engine.transport.credit cimport (
     ReceiverCredit, SenderCredit, receiver_add_buffer, receiver_announce, receiver_begin, receiver_free,
-    receiver_is_due, receiver_on_frame, receiver_wanted, sender_add_credit, sender_announces, sender_begin, sender_may_send, sender_next,
+    receiver_is_due, receiver_on_frame, receiver_wanted, sender_add_credit, sender_announces, sender_begin,
+    sender_may_send, sender_next,
 )
 
 

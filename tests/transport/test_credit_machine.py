@@ -116,8 +116,8 @@ class CreditMachine(RuleBasedStateMachine):
         under_way = sum(kind == "data" for kind, _, _ in self.to_receiver)
         assert self.sender.credit + sum(self.to_sender) + under_way == self.receiver.announced
         assert self.receiver.free + self.held + self.in_pool == POOL
-        assert not self.receiver.is_due or self.is_queued
-        assert self.is_queued or self.receiver.unannounced == 0 or self.receiver.announced > self.receiver.unannounced
+        # what is due stays so until it is announced
+        assert self.receiver.is_due == self.is_queued == (0 < self.receiver.unannounced >= self.receiver.announced)
 
     @invariant()
     def data_arrives_once(self) -> None:
